@@ -127,6 +127,12 @@ struct mg_code_at *mg_at_entry(struct mg_patch *p, uint32_t func_ix);
  * function: fn is called once for each. In front of barriers nobody waits for these lanes. */
 void mg_at_exits(struct mg_patch *p, uint32_t func_ix, void (*fn)(struct mg_code_at *at, void *user), void *user);
 
+/* Code between the two runs only for lanes for which the predicate holds (negated: does not), hardly ever any: it
+ * stands behind the body, so that the others run straight on. Not inside another such, nor under guards of the spot's.
+ */
+void mg_code_begin_rare(struct mg_code_at *at, mg_id p, bool negated);
+void mg_code_end_rare(struct mg_code_at *at);
+
 uint32_t mg_at_func(const struct mg_code_at *at); /* func_ix: registers are a function's own */
 
 /* Code is PTX by the instruction: form and operands (MG_INST in ir.h), new registers by type. All at one spot stand in

@@ -161,19 +161,26 @@ static void count_partial(struct run *r, const struct mg_site_block *b, const st
     mg_count_lanes(at, cell, 2 * bins, k, here, true);
 }
 
-/* A partial warp's lanes are counted. */
+/* A partial warp's lanes are counted; where most warps are partial, whole ones, too. */
 static void count_asked(struct run *r, const struct mg_site_block *b, const struct mg_lanes_block *x,
                         struct mg_code_at *at, uint32_t cell, mg_id own)
 {
-    mg_id all = mg_value_active(at), done = mg_code_label(at), partial = is_partial(at, all);
-    jump(at, partial, true, done);
-    mg_id here = mg_value_own_of(at, all);
-    count_partial(r, b, x, at, cell, here);
-    keep(at, own, mg_o_reg(here));
-    mg_code_place(at, done);
+    mg_id all = mg_value_active(at), partial;
+    if (x->parted) {
+        mg_id some = mg_value_own_of(at, all);
+        count_partial(r, b, x, at, cell, some);
+        keep(at, own, mg_o_reg(some));
+        return;
+    }
+    partial = is_partial(at, all);
     mg_code_push_guard(at, partial, true);
     keep(at, own, mg_o_imm(-1));
     mg_code_pop_guard(at);
+    mg_code_begin_rare(at, partial, false);
+    mg_id here = mg_value_own_of(at, all);
+    count_partial(r, b, x, at, cell, here);
+    keep(at, own, mg_o_reg(here));
+    mg_code_end_rare(at);
 }
 
 /* The same of a block that loads: what it loads need not wait for the answer. */
@@ -181,11 +188,11 @@ static void count_late(struct run *r, const struct mg_site_block *b, const struc
                        struct mg_code_at *head, uint32_t cell, mg_id own)
 {
     struct mg_code_at *at = mg_at_before(r->p, x->last);
-    mg_id here = own ? own : mg_code_reg(head, MG_TYPE_b32), done = mg_code_label(at);
+    mg_id here = own ? own : mg_code_reg(head, MG_TYPE_b32);
     keep(head, here, mg_o_reg(mg_value_own(head)));
-    jump(at, is_partial(at, here), true, done);
+    mg_code_begin_rare(at, is_partial(at, here), false);
     count_partial(r, b, x, at, cell, here);
-    mg_code_place(at, done);
+    mg_code_end_rare(at);
 }
 
 static struct mg_opnd real(double v)
@@ -254,11 +261,11 @@ static void count_runs(struct run *r, uint32_t id, struct mg_code_at *at, uint32
  * not all lanes here were there together. */
 static void count_difference(struct mg_code_at *at, uint32_t cell, mg_id own, mg_id there)
 {
-    mg_id done = mg_code_label(at), as_one = mg_code_temp(at, MG_TYPE_pred), below = mg_code_temp(at, MG_TYPE_b32);
+    mg_id as_one = mg_code_temp(at, MG_TYPE_pred), below = mg_code_temp(at, MG_TYPE_b32);
     keep(at, own, mg_o_reg(there));
     MG_CODE(at, "setp.eq.u32", as_one, mg_value_active(at), there);
     MG_CODE(at, "vote.sync.all.pred", as_one, as_one, mg_value_active(at));
-    jump(at, as_one, false, done);
+    mg_code_begin_rare(at, as_one, true);
     mg_id here = mg_value_own(at);
     keep(at, own, mg_o_reg(here));
     mg_count_lanes(at, cell, bins, n_lanes(at, here), here, false);
@@ -271,7 +278,7 @@ static void count_difference(struct mg_code_at *at, uint32_t cell, mg_id own, mg
     mg_code_push_guard(at, as_one, false);
     mg_cell_update_at(at, cell, bins, k, mg_o_reg(less), MG_ALONE);
     mg_code_pop_guard(at);
-    mg_code_place(at, done);
+    mg_code_end_rare(at);
 }
 
 static uint32_t block_site(struct mg_patch *p, uint32_t id, uint32_t n, enum mg_lanes_note kind, uint32_t of)
@@ -297,10 +304,9 @@ static void count_block(struct run *r, uint32_t id)
                          mask_of(r, b->func_ix, leader_of(r, b->func_ix, x->of)));
     } else if (x->ask == MG_LANES_ENTRY) {
         uint32_t cell = block_site(p, id, bins, MG_LN_OWN, 0);
-        mg_id done = mg_code_label(at);
-        jump(at, is_partial_at_entry(r), true, done);
+        mg_code_begin_rare(at, is_partial_at_entry(r), false);
         mg_count_lanes(at, cell, bins, mg_value_n_active(at), mg_value_own(at), false);
-        mg_code_place(at, done);
+        mg_code_end_rare(at);
     } else {
         bool tells = x->tells != MG_NO_BLOCK;
         uint32_t cell =

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "analysis/parted.h"
+
 struct planner {
     const struct mg_cfg *c;
     const struct mg_module *m;
@@ -126,7 +128,7 @@ static bool is_late(const struct planner *p, uint32_t b)
 {
     const struct mg_block *k = &p->c->blocks[b];
     bool loads = b == 0;
-    if (k->first == k->last || p->l->blocks[b].behind || p->l->blocks[b].runs) return false;
+    if (k->first == k->last || p->l->blocks[b].behind || p->l->blocks[b].runs || p->l->blocks[b].parted) return false;
     for (mg_id id = k->first;; id = p->m->nodes.at[id].next) {
         const struct mg_node *n = &p->m->nodes.at[id];
         const struct mg_form *f = n->kind == MG_NODE_inst ? mg_node_form(p->m, n) : NULL;
@@ -178,6 +180,9 @@ struct mg_lanes_plan *mg_lanes_plan_new(struct mg_patch *patch, uint32_t func_ix
     p.u = u;
     choose(&p, e);
     look_at_branches(&p);
+    bool *parted = mg_parted_new(p.c, u);
+    for (uint32_t b = 0; b < p.l->n_blocks; b++) p.l->blocks[b].parted = func_ix || parted[b];
+    free(parted);
     look_at_ends(&p);
     mg_uniform_free(u);
     mg_equiv_free(e);

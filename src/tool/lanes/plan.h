@@ -24,6 +24,7 @@ struct mg_lanes_block {
                      next; 0: at its head */
     uint32_t tells;   /* ASKS: of the branch at the end of this block, whether it splits; MG_NO_BLOCK: of none */
     uint32_t enters;  /* with tells, where that branch leads back: the other predecessor; else MG_NO_BLOCK */
+    bool parted;      /* ASKS: most warps come to it in parts, as far as one can guess */
     bool varies;      /* it ends in a guarded bra whose lanes may disagree */
     uint32_t told_by; /* of its branch; MG_NO_BLOCK: has to be asked */
     uint32_t mask;    /* with told_by: at its end stand the lanes that entered this block; MG_NO_BLOCK: the kernel */
