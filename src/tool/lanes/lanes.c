@@ -19,7 +19,8 @@
 
 enum {
     bins = MG_LANES_BINS,
-    FEW = 6 /* blocks that ask, outside of loops: setting up words near the threads takes as long */
+    FEW = 6, /* blocks that ask, outside of loops: setting up words near the threads takes as long */
+    REGISTERS = 32 /* with which a multiprocessor is full: what counts partial warps rarely runs */
 };
 
 static const struct mg_tool_opt lanes_opts[] = {
@@ -431,6 +432,7 @@ static enum mg_err lanes_instrument(const void *conf, struct mg_patch *p, struct
     r.preds = mg_kit_preds(r.s->blocks, r.s->n_blocks);
     make_plans(&r);
     if (is_busy(&r)) mg_patch_near(p);
+    mg_patch_few_registers(p, REGISTERS);
     for (uint32_t id = 0; id < r.s->n_blocks; id++) count_block(&r, id);
     for (uint32_t i = 0; i < n && c->branches; i++) {
         const struct mg_module *m = mg_patch_module(p);
