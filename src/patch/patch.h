@@ -212,6 +212,8 @@ void mg_table_update(struct mg_code_at *at, uint32_t table, const mg_id *keys, c
  * mask, which are those here as each of them knows (mg_value_own). often: enough for these cells to lie near the
  * threads (mg_patch_near). */
 void mg_count_lanes(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k, mg_id mask, bool often);
+/* Do cells of this spot that are added to often lie there, as long as there is room? */
+bool mg_lanes_lie_near(struct mg_code_at *at);
 /* The lanes of a mask were at one place `times` in a row (b64, a double: one instruction adds 1): the lowest of them
  * adds their number so often to cell `first` + their number; so do all that call it, each for its own mask. */
 void mg_count_run(struct mg_code_at *at, uint32_t first, mg_id mask, mg_id times);

@@ -175,6 +175,11 @@ static bool is_leaf(struct mg_patch *p, uint32_t f)
     return true;
 }
 
+bool mg_lanes_lie_near(struct mg_code_at *at)
+{
+    return at->p->near.wanted && (!at->func_ix || is_leaf(at->p, at->func_ix)) && begin(at->p);
+}
+
 /* All lanes at once, which hardware does in one step. */
 bool mg_near_lanes(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix)
 {

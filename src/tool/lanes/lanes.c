@@ -19,7 +19,7 @@
 
 enum {
     bins = MG_LANES_BINS,
-    FEW = 6, /* blocks that ask, outside of loops: setting up words near the threads takes as long */
+    FEW = 6,       /* blocks that ask, outside of loops: setting up words near the threads takes as long */
     REGISTERS = 32 /* with which a multiprocessor is full: what counts partial warps rarely runs */
 };
 
@@ -162,12 +162,12 @@ static void count_partial(struct run *r, const struct mg_site_block *b, const st
     mg_count_lanes(at, cell, 2 * bins, k, here, true);
 }
 
-/* A partial warp's lanes are counted; where most warps are partial, whole ones, too. */
+/* A partial warp's lanes are counted; where most warps are partial, and cells near, whole ones, too. */
 static void count_asked(struct run *r, const struct mg_site_block *b, const struct mg_lanes_block *x,
                         struct mg_code_at *at, uint32_t cell, mg_id own)
 {
     mg_id all = mg_value_active(at), partial;
-    if (x->parted) {
+    if (x->parted && mg_lanes_lie_near(at)) {
         mg_id some = mg_value_own_of(at, all);
         count_partial(r, b, x, at, cell, some);
         keep(at, own, mg_o_reg(some));
