@@ -22,7 +22,8 @@
 
 #define EMIT(...) EMIT_AT(x, __VA_ARGS__)
 
-#define MOST_WIDE 4 /* counters of two registers for induction variables of loops inside loops */
+#define FEW_REGISTERS 32 /* with which a multiprocessor is full */
+#define MOST_WIDE     4  /* counters of two registers for induction variables of loops inside loops */
 
 /* ---- who calls whom ---------------------------------------------------------------------------------- */
 
@@ -230,7 +231,7 @@ static void emit_measured(struct mg_rfunc *f, uint32_t i)
     }
 }
 
-static void emit_entry(struct mg_carry *y, struct mg_rfunc *f)
+static void emit_entry(struct mg_carry *y, struct mg_rfunc *f, const struct mg_rfunc *kernel)
 {
     struct mg_emit *x = &f->x;
     x->at = x->t->entry_at[x->ix];
@@ -239,7 +240,7 @@ static void emit_entry(struct mg_carry *y, struct mg_rfunc *f)
     else
         mg_rc_clear(f, NULL);
     if (f->lone.is) mg_alone_begin(f);
-    mg_warps_begin(f);
+    mg_warps_begin(f, kernel);
 }
 
 static void emit_end(struct mg_carry *y, struct mg_rfunc *f, uint32_t b)
@@ -265,7 +266,7 @@ static void emit_func(struct mg_carry *y, struct mg_rfunc *f, const struct mg_rf
 {
     struct mg_emit *x = &f->x;
     const struct mg_cfg *c = x->c;
-    emit_entry(y, f);
+    emit_entry(y, f, kernel);
     mg_id ret = mg_body_close(x->t, x->ix, c); /* blocks of their own come behind the body */
     x->at = x->t->entry_at[x->ix] ? x->t->entry_at[x->ix] : ret;
     mg_shared_clear(f);
@@ -427,6 +428,7 @@ static void emit_kernel(struct kernel *k)
     }
     for (uint32_t n = 0; n < k->s->n_funcs; n++) place_counters(k, k->order[n], &l->flows[l->n_flows++]);
     l->copy_words = (l->n_counters + 15) / 16 * 16;
+    if (k->funcs[0].shared.n_near) mg_few_registers(k->t, FEW_REGISTERS); /* to take words to memory takes many */
     for (uint32_t i = 0; i < k->s->n_funcs; i++)
         if (k->s->cfgs[i]->n_blocks) emit_func(k->carry, &k->funcs[i], &k->funcs[0]);
     for (uint32_t i = 0; k->carry && i < k->s->n_funcs; i++) mg_carry_calls(k->carry, k->funcs, i);

@@ -109,6 +109,7 @@ struct mg_rc_warps {
     uint32_t n_cohorts;
     bool ballot;                            /* no activemask */
     mg_id mask, below, lt, eq, low, always; /* of the lowest active lane */
+    mg_id own; /* where a lane adds nothing in shared memory, in functions whose counters travel */
 };
 struct mg_rc_live { /* what may have been counted where (live.c, leave.c) */
     uint64_t **sets;
@@ -187,7 +188,7 @@ static inline bool mg_warps_counted(const struct mg_rfunc *f, uint32_t b)
 {
     return f->warps.rule[b] == MG_WR_LOWEST || f->warps.rule[b] == MG_WR_LACKS;
 }
-void mg_warps_begin(struct mg_rfunc *f);
+void mg_warps_begin(struct mg_rfunc *f, const struct mg_rfunc *kernel);
 void mg_warps_emit(struct mg_rfunc *f, const struct mg_rfunc *kernel);
 /* Of a loop of one block, whose lanes are brought together behind it (count/rounds.c): does that count the warps of
  * block b? */
@@ -234,6 +235,7 @@ bool mg_shared_may_be_near(const struct mg_module *m, const struct mg_counter_op
 /* Where the function is entered, which takes the words r of its blocks to memory in time; in blocks that a lane enters
  * once at most each time; in loops, where the word itself is looked at. */
 void mg_shared_near_entry(struct mg_rfunc *f, const struct mg_rfunc *kernel, struct mg_rrange r, uint32_t i, mg_id p);
+void mg_shared_near_own(struct mg_rfunc *f, const struct mg_rfunc *kernel, mg_id own);
 void mg_shared_near(struct mg_rfunc *f, const struct mg_rfunc *kernel, uint32_t i, mg_id p);
 void mg_shared_near_often(struct mg_rfunc *f, const struct mg_rfunc *kernel, uint32_t i, mg_id p);
 void mg_shared_rounds(struct mg_rfunc *f);

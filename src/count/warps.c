@@ -5,7 +5,10 @@
  *     lacks     activemask m;  m is not whole: its lowest lane adds 32 - popc(m) to memory. Warp entries are 32nd
  *               parts of that and of the thread entries: a warp that is whole counts nothing, and has nothing to flush
  *
- * Which of the two is a guess of cost: whether warps come to the block whole. */
+ * Which of the two is a guess of cost: whether warps come to the block whole. In loops the former: even one warp of
+ * many that has to go to memory round after round is what all others wait for. */
+#include "analysis/dom.h"
+#include "analysis/equiv.h"
 #include "analysis/parted.h"
 #include "count/storage/storage.h"
 
@@ -42,6 +45,24 @@ static bool *choose_cohorts(const struct mg_rfunc *f, const struct mg_uniform *u
     return worth;
 }
 
+/* Barriers of the CTA bring the kernel's own cohort together again. A block that begins with one is entered before. */
+static struct mg_uniform *cohorts_of(const struct mg_rfunc *f)
+{
+    const struct mg_cfg *c = f->x.c;
+    struct mg_uniform *u = mg_uniform_new(c, f->plan->loops), *met;
+    if (f->x.ix) return u;
+    struct mg_equiv *e = mg_equiv_new(c, f->live.may_leave);
+    struct mg_dom *post = mg_postdom_new(c);
+    met = mg_uniform_new_barriers(c, f->plan->loops, f->plan->dom, post, e);
+    for (uint32_t b = 0; b < c->n_blocks; b++)
+        if (u->cohort[b] == MG_NO_COHORT && met->cohort[b] == 0 && !mg_is_cta_barrier(c->m, c->blocks[b].first))
+            u->cohort[b] = 0;
+    mg_uniform_free(met);
+    mg_dom_free(post);
+    mg_equiv_free(e);
+    return u;
+}
+
 void mg_warps_plan(struct mg_rfunc *f, struct mg_rfunc *kernel)
 {
     const struct mg_cfg *c = f->x.c;
@@ -53,14 +74,15 @@ void mg_warps_plan(struct mg_rfunc *f, struct mg_rfunc *kernel)
         plan_near(f, kernel);
         return;
     }
-    struct mg_uniform *u = mg_uniform_new(c, f->plan->loops);
+    struct mg_uniform *u = cohorts_of(f);
     bool lacks = !f->x.ix && f->redux && f->o->scope == MG_COUNT_FULL && !f->lone.is, *worth = choose_cohorts(f, u),
          *parted = lacks ? mg_parted_new(c, u) : NULL;
     for (uint32_t b = 0; b < c->n_blocks; b++) {
         if (!c->reachable[b]) continue;
         bool cohort = u->cohort[b] != MG_NO_COHORT && worth[u->cohort[b]];
+        bool whole = lacks && !parted[b] && f->plan->loops->loop_of[b] == MG_NO_LOOP;
         f->warps.rule[b] = cohort && (u->cohort[b] == 0 || b != u->cohort[b]) ? MG_WR_COHORT
-                           : cohort || !lacks || parted[b]                    ? MG_WR_LOWEST
+                           : cohort || !whole                                 ? MG_WR_LOWEST
                                                                               : MG_WR_LACKS;
         f->warps.counter[b] = cohort ? u->cohort[b] : 0;
     }
@@ -73,7 +95,7 @@ void mg_warps_plan(struct mg_rfunc *f, struct mg_rfunc *kernel)
 
 /* ---- code ------------------------------------------------------------------------------------------------ */
 
-void mg_warps_begin(struct mg_rfunc *f)
+void mg_warps_begin(struct mg_rfunc *f, const struct mg_rfunc *kernel)
 {
     struct mg_emit *x = &f->x;
     bool any = false;
@@ -86,6 +108,10 @@ void mg_warps_begin(struct mg_rfunc *f)
     f->warps.low = mg_emit_reg(x, "__mg_low", MG_TYPE_pred);
     EMIT("mov.u32", f->warps.lt, mg_o_sreg(MG_SREG_lanemask_lt, 0));
     EMIT("mov.u32", f->warps.eq, mg_o_sreg(MG_SREG_lanemask_eq, 0));
+    if (f->calls.carried) {
+        f->warps.own = mg_emit_reg(x, "__mg_own", MG_TYPE_b32);
+        mg_shared_near_own(f, kernel, f->warps.own);
+    }
     if (!f->warps.ballot) return;
     f->warps.always = mg_emit_reg(x, "__mg_true", MG_TYPE_pred);
     EMIT("setp.eq.u32", f->warps.always, f->warps.lt, f->warps.lt);
