@@ -47,6 +47,7 @@ enum mg_warp_rule { /* how a block's warp entries are counted (count/warps.c) */
                     MG_WR_NONE,
                     MG_WR_LOWEST, /* each by its lowest lane */
                     MG_WR_LACKS,  /* what entries by fewer than 32 lanes lack of 32, at once in memory */
+                    MG_WR_VOTED,  /* by the warp's first lane in front of the branch that leads there */
                     MG_WR_COHORT, /* as the entries of its cohort's first lanes */
 };
 struct mg_rcohort {
@@ -109,6 +110,7 @@ struct mg_rc_warps {
     uint32_t n_cohorts;
     bool ballot;                            /* no activemask */
     mg_id mask, below, lt, eq, low, always; /* of the lowest active lane */
+    mg_id first;                            /* predicate: lane 0 */
     mg_id own; /* where a lane adds nothing in shared memory, in functions whose counters travel */
 };
 struct mg_rc_live { /* what may have been counted where (live.c, leave.c) */
@@ -186,7 +188,7 @@ mg_id mg_rc_lead(struct mg_rfunc *f, const struct mg_rcohort *q);
 void mg_warps_plan(struct mg_rfunc *f, struct mg_rfunc *kernel);
 static inline bool mg_warps_counted(const struct mg_rfunc *f, uint32_t b)
 {
-    return f->warps.rule[b] == MG_WR_LOWEST || f->warps.rule[b] == MG_WR_LACKS;
+    return f->warps.rule[b] != MG_WR_NONE && f->warps.rule[b] != MG_WR_COHORT;
 }
 void mg_warps_begin(struct mg_rfunc *f, const struct mg_rfunc *kernel);
 void mg_warps_emit(struct mg_rfunc *f, const struct mg_rfunc *kernel);

@@ -2,11 +2,13 @@
  * whose counters travel are counted in shared memory. Of the others each has a counter of its own:
  *
  *     lowest    activemask m;  the lowest lane of m counts one. A loop of one block may do so behind it (rounds.c)
+ *     voted     in front of the branch that alone leads there, if the kernel's own cohort stands at it: does any lane
+ *               go there; the first lane counts
  *     lacks     activemask m;  m is not whole: its lowest lane adds 32 - popc(m) to memory. Warp entries are 32nd
  *               parts of that and of the thread entries: a warp that is whole counts nothing, and has nothing to flush
  *
- * Which of the two is a guess of cost: whether warps come to the block whole. In loops the former: even one warp of
- * many that has to go to memory round after round is what all others wait for. */
+ * Which of lowest and lacks is a guess of cost: whether warps come to the block whole. In loops the former: even one
+ * warp of many that has to go to memory round after round is what all others wait for. */
 #include "analysis/dom.h"
 #include "analysis/equiv.h"
 #include "analysis/parted.h"
@@ -45,7 +47,8 @@ static bool *choose_cohorts(const struct mg_rfunc *f, const struct mg_uniform *u
     return worth;
 }
 
-/* Barriers of the CTA bring the kernel's own cohort together again. A block that begins with one is entered before. */
+/* With barriers of the CTA, which bring the kernel's own cohort together again: a block that begins with one is entered
+ * when it is over. Other cohorts as they are without. */
 static struct mg_uniform *cohorts_of(const struct mg_rfunc *f)
 {
     const struct mg_cfg *c = f->x.c;
@@ -54,13 +57,30 @@ static struct mg_uniform *cohorts_of(const struct mg_rfunc *f)
     struct mg_equiv *e = mg_equiv_new(c, f->live.may_leave);
     struct mg_dom *post = mg_postdom_new(c);
     met = mg_uniform_new_barriers(c, f->plan->loops, f->plan->dom, post, e);
-    for (uint32_t b = 0; b < c->n_blocks; b++)
-        if (u->cohort[b] == MG_NO_COHORT && met->cohort[b] == 0 && !mg_is_cta_barrier(c->m, c->blocks[b].first))
-            u->cohort[b] = 0;
+    for (uint32_t b = 0; b < c->n_blocks; b++) {
+        if (u->cohort[b] == MG_NO_COHORT && met->cohort[b] == 0) u->cohort[b] = 0;
+        if (u->at_end[b] == MG_NO_COHORT && met->at_end[b] == 0) u->at_end[b] = 0;
+    }
     mg_uniform_free(met);
     mg_dom_free(post);
     mg_equiv_free(e);
     return u;
+}
+
+/* Does only a branch of the kernel's own cohort lead there, and do its lanes wait for no others on the way? */
+static bool is_voted(const struct mg_rfunc *f, const struct mg_uniform *u, uint32_t b)
+{
+    const struct mg_cfg *c = f->x.c;
+    if (f->x.ix || !f->redux || f->o->scope != MG_COUNT_FULL || f->warps.ballot || c->blocks[b].n_preds != 1 || !b)
+        return false;
+    uint32_t a = c->preds[c->blocks[b].pred_at];
+    const struct mg_block *k = &c->blocks[a];
+    const struct mg_node *end = &c->m->nodes.at[k->last];
+    if (a == b || u->at_end[a] != 0 || k->n_succs != 2 || k->leaves || !end->guard ||
+        mg_node_form(c->m, end)->op != MG_OP_bra)
+        return false;
+    uint32_t other = c->edges[k->succ_at + (c->edges[k->succ_at] == b)];
+    return other != b && c->rank[b] < c->rank[other];
 }
 
 void mg_warps_plan(struct mg_rfunc *f, struct mg_rfunc *kernel)
@@ -82,8 +102,10 @@ void mg_warps_plan(struct mg_rfunc *f, struct mg_rfunc *kernel)
         bool cohort = u->cohort[b] != MG_NO_COHORT && worth[u->cohort[b]];
         bool whole = lacks && !parted[b] && f->plan->loops->loop_of[b] == MG_NO_LOOP;
         f->warps.rule[b] = cohort && (u->cohort[b] == 0 || b != u->cohort[b]) ? MG_WR_COHORT
-                           : cohort || !whole                                 ? MG_WR_LOWEST
-                                                                              : MG_WR_LACKS;
+                           : cohort                                           ? MG_WR_LOWEST
+                           : whole                                            ? MG_WR_LACKS
+                           : is_voted(f, u, b)                                ? MG_WR_VOTED
+                                                                              : MG_WR_LOWEST;
         f->warps.counter[b] = cohort ? u->cohort[b] : 0;
     }
     for (uint32_t b = 0; b < c->n_blocks; b++)
@@ -108,6 +130,8 @@ void mg_warps_begin(struct mg_rfunc *f, const struct mg_rfunc *kernel)
     f->warps.low = mg_emit_reg(x, "__mg_low", MG_TYPE_pred);
     EMIT("mov.u32", f->warps.lt, mg_o_sreg(MG_SREG_lanemask_lt, 0));
     EMIT("mov.u32", f->warps.eq, mg_o_sreg(MG_SREG_lanemask_eq, 0));
+    f->warps.first = mg_emit_reg(x, "__mg_first", MG_TYPE_pred);
+    EMIT("setp.eq.u32", f->warps.first, f->warps.eq, 1);
     if (f->calls.carried) {
         f->warps.own = mg_emit_reg(x, "__mg_own", MG_TYPE_b32);
         mg_shared_near_own(f, kernel, f->warps.own);
@@ -197,10 +221,29 @@ static void emit_lacks(struct mg_rfunc *f, uint32_t b)
     mg_rc_end_apart(f, a);
 }
 
+/* In front of the branch, where the warp is as it was at the kernel's entry: the assembler may still make guarded
+ * instructions of the block. */
+static void emit_voted(struct mg_rfunc *f, uint32_t b)
+{
+    struct mg_emit *x = &f->x;
+    uint32_t from = x->c->preds[x->c->blocks[b].pred_at];
+    const struct mg_block *k = &x->c->blocks[from];
+    const struct mg_node *end = &x->m->nodes.at[k->last];
+    bool not_taken = x->c->edges[k->succ_at] == b, holds = not_taken == ((end->flags & MG_NF_GUARD_NOT) != 0);
+    mg_id guard = end->guard;
+    struct mg_spot s = {.at = mg_in_front_of(x->m, k->last), .guard = f->warps.low};
+    x->at = s.at;
+    ask_mask(f);
+    EMIT("vote.sync.any.pred", f->warps.low, holds ? mg_o_reg(guard) : mg_o_not(guard), f->warps.mask);
+    EMIT("and.pred", f->warps.low, f->warps.low, f->warps.first);
+    mg_rc_event(f, f->warps.counter[b], s);
+}
+
 void mg_warps_emit(struct mg_rfunc *f, const struct mg_rfunc *kernel)
 {
     for (uint32_t b = 0; b < f->x.c->n_blocks; b++) {
         if (f->warps.rule[b] == MG_WR_LACKS) emit_lacks(f, b);
+        if (f->warps.rule[b] == MG_WR_VOTED) emit_voted(f, b);
         if (f->warps.rule[b] == MG_WR_LOWEST && !mg_rounds_emit(f, b)) emit_lowest(f, kernel, b);
     }
 }
