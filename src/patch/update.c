@@ -293,6 +293,117 @@ void mg_count_run(struct mg_code_at *at, uint32_t first, mg_id mask, mg_id times
     MG_GUARDED(at, lowest, "red.global.add.u64", mg_o_addr_reg(a, 8 * (int64_t)first), wide);
 }
 
+/* ---- the lanes of a loop, behind it ----------------------------------------------------------------------
+ *
+ * Stage after stage: of those that are left the fewest rounds, and who made so many and is no longer there. All lanes
+ * take every step together; each keeps what its own stage was, and adds it at the end. */
+
+struct stages {
+    mg_id mask, low, high; /* of all; this lane's rounds */
+    mg_id k, times, group,
+        late; /* of the stage that this lane ends: its lanes, its rounds, who ends it; 1: not the first */
+};
+
+bool mg_can_count_stages(const struct mg_patch *p)
+{
+    return p->all->o->reduce && p->all->m->sm >= 80 && !p->all->m->marked;
+}
+
+/* v = the least of those lanes for which p holds. */
+static void least(struct mg_code_at *at, mg_id v, mg_id of, mg_id p, mg_id mask)
+{
+    MG_CODE(at, "selp.b32", v, of, mg_o_imm(-1), p);
+    MG_CODE(at, "redux.sync.min.u32", v, v, mask);
+}
+
+/* v = the least rounds of those that are left: of 64 bits only where anybody has so many. */
+static mg_id next_end(struct mg_code_at *at, const struct stages *s, mg_id many, mg_id here)
+{
+    mg_id narrow = mg_code_label(at), top = mg_code_reg(at, MG_TYPE_b32), v = mg_code_reg(at, MG_TYPE_b32),
+          end = mg_code_reg(at, MG_TYPE_b64);
+    MG_CODE(at, "mov.u32", top, 0);
+    mg_code_push_guard(at, many, true);
+    MG_CODE(at, "bra", mg_o_label(narrow));
+    mg_code_pop_guard(at);
+    least(at, top, s->high, here, s->mask);
+    MG_CODE(at, "setp.eq.and.u32", here, s->high, top, here);
+    mg_code_place(at, narrow);
+    least(at, v, s->low, here, s->mask);
+    MG_CODE(at, "setp.eq.and.u32", here, s->low, v, here);
+    MG_CODE(at, "cvt.u64.u32", end, v);
+    add_piece(at, end, top, 32);
+    return end;
+}
+
+static void take_stages(struct mg_code_at *at, struct stages *s)
+{
+    mg_id again = mg_code_label(at), here = mg_code_reg(at, MG_TYPE_pred), many = mg_code_reg(at, MG_TYPE_pred),
+          lane = mg_code_reg(at, MG_TYPE_b32), left = mg_code_reg(at, MG_TYPE_b32), late = mg_code_reg(at, MG_TYPE_b32),
+          gone = mg_code_reg(at, MG_TYPE_b32), so_far = mg_code_reg(at, MG_TYPE_b64);
+    MG_CODE(at, "mov.u32", lane, mg_o_sreg(MG_SREG_lanemask_eq, 0));
+    MG_CODE(at, "setp.ne.u32", many, s->high, 0);
+    MG_CODE(at, "vote.sync.any.pred", many, many, s->mask);
+    MG_CODE(at, "mov.u32", late, 0);
+    MG_CODE(at, "mov.b32", left, s->mask);
+    MG_CODE(at, "mov.u64", so_far, 0);
+    mg_code_place(at, again);
+    MG_CODE(at, "and.b32", gone, left, lane);
+    MG_CODE(at, "setp.ne.u32", here, gone, 0);
+    mg_id end = next_end(at, s, many, here);
+    MG_CODE(at, "vote.sync.ballot.b32", gone, here, s->mask);
+    mg_code_push_guard(at, here, false);
+    MG_CODE(at, "popc.b32", s->k, left);
+    MG_CODE(at, "sub.u64", s->times, end, so_far);
+    MG_CODE(at, "mov.b32", s->late, late);
+    MG_CODE(at, "mov.b32", s->group, gone);
+    mg_code_pop_guard(at);
+    MG_CODE(at, "mov.u32", late, 1);
+    MG_CODE(at, "mov.b64", so_far, end);
+    MG_CODE(at, "xor.b32", left, left, gone);
+    MG_CODE(at, "setp.ne.u32", here, left, 0);
+    mg_code_push_guard(at, here, false);
+    MG_CODE(at, "bra", mg_o_label(again));
+    mg_code_pop_guard(at);
+}
+
+static void add_stage(struct mg_code_at *at, uint32_t first, uint32_t split, const struct stages *s)
+{
+    mg_id a = mg_code_temp(at, MG_TYPE_b64), lanes = mg_code_temp(at, MG_TYPE_b64),
+          late = mg_code_temp(at, MG_TYPE_b64), p = lowest_of(at, s->group);
+    MG_CODE(at, "setp.lt.and.u32", p, s->k, WARP, p);
+    MG_CODE(at, "mad.wide.u32", a, s->k, 8, mg_value_base(at));
+    MG_CODE(at, "cvt.u64.u32", lanes, s->k);
+    MG_CODE(at, "cvt.u64.u32", late, s->late);
+    MG_CODE(at, "sub.u64", s->times, s->times, late);
+    MG_CODE(at, "mul.lo.u64", s->times, s->times, lanes);
+    MG_GUARDED(at, p, "red.global.add.u64", mg_o_addr_reg(a, 8 * (int64_t)first), s->times);
+    MG_CODE(at, "setp.ne.and.u32", p, s->late, 0, p);
+    MG_GUARDED(at, p, "red.global.add.u64", mg_o_addr_reg(a, 8 * (int64_t)split), lanes);
+}
+
+bool mg_count_stages(struct mg_code_at *at, uint32_t first, uint32_t split, mg_id mask, mg_id rounds)
+{
+    mg_id wide = mg_code_temp(at, MG_TYPE_b64), up = mg_code_temp(at, MG_TYPE_b64);
+    struct stages s = {.mask = mask,
+                       .low = mg_code_reg(at, MG_TYPE_b32),
+                       .high = mg_code_reg(at, MG_TYPE_b32),
+                       .k = mg_code_reg(at, MG_TYPE_b32),
+                       .late = mg_code_reg(at, MG_TYPE_b32),
+                       .group = mg_code_reg(at, MG_TYPE_b32),
+                       .times = mg_code_reg(at, MG_TYPE_b64)};
+    if (!mg_can_count_stages(at->p)) return false;
+    for (unsigned i = 0; i < 2; i++)
+        if ((i ? split : first) > at->p->rules.n || WARP >= at->p->rules.n - (i ? split : first))
+            mg_patch_refuse(at->p, MG_ERR_STATE, "cell %u was not reserved", (unsigned)((i ? split : first) + WARP));
+    MG_CODE(at, "cvt.rzi.u64.f64", wide, rounds);
+    MG_CODE(at, "cvt.u32.u64", s.low, wide);
+    MG_CODE(at, "shr.u64", up, wide, 32);
+    MG_CODE(at, "cvt.u32.u64", s.high, up);
+    take_stages(at, &s);
+    add_stage(at, first, split, &s);
+    return true;
+}
+
 void mg_sum_add(struct mg_code_at *at, uint32_t sum, struct mg_opnd v)
 {
     const struct mg_code_guard *g = mg_at_guard(at);
