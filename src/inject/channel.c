@@ -318,7 +318,7 @@ void mg_channels_end(void)
         mg_buf_release(&b);
         if (sum->dropped || sum->lost || sum->damaged || sum->late)
             mg_session_error("%s: %llu records dropped, %llu segments lost, %llu pages damaged, %llu out of order",
-                           mg_session.uses[u].name, (unsigned long long)sum->dropped, (unsigned long long)sum->lost,
-                           (unsigned long long)sum->damaged, (unsigned long long)sum->late);
+                             mg_session.uses[u].name, (unsigned long long)sum->dropped, (unsigned long long)sum->lost,
+                             (unsigned long long)sum->damaged, (unsigned long long)sum->late);
     }
 }

@@ -306,8 +306,9 @@ void mg_timeline_end(void)
     mg_span_writer_flush(w, 10000);
     uint64_t lost = mg_span_writer_lost(w);
     if (lost)
-        mg_session_error("the time line lacks %llu records: its buffers were full (-t timeline,memory=MiB or full=wait)",
-                       (unsigned long long)lost);
+        mg_session_error(
+            "the time line lacks %llu records: its buffers were full (-t timeline,memory=MiB or full=wait)",
+            (unsigned long long)lost);
     writer = NULL; /* it stays: a thread may be inside a call, and what that puts is lost */
 }
 

@@ -303,7 +303,8 @@ static void tell_sums(uint32_t use)
     mg_buf_release(&b);
     if (lost) mg_session_error("%s: %llu records found no room", mg_session.uses[use].name, (unsigned long long)lost);
     if (missed)
-        mg_session_error("%s: %llu records are not in the trace", mg_session.uses[use].name, (unsigned long long)missed);
+        mg_session_error("%s: %llu records are not in the trace", mg_session.uses[use].name,
+                         (unsigned long long)missed);
 }
 
 void mg_tracefile_end(void)
