@@ -22,8 +22,7 @@
 
 #define EMIT(...) EMIT_AT(x, __VA_ARGS__)
 
-#define FEW_REGISTERS 32 /* with which a multiprocessor is full */
-#define MOST_WIDE     4  /* counters of two registers for induction variables of loops inside loops */
+#define MOST_WIDE 4 /* counters of two registers for induction variables of loops inside loops */
 
 /* ---- who calls whom ---------------------------------------------------------------------------------- */
 
@@ -87,6 +86,42 @@ static void order_funcs(struct kernel *k)
 }
 
 /* ---- planning a function ------------------------------------------------------------------------------ */
+
+static void find_rules(struct mg_rfunc *f, struct mg_rfunc *kernel)
+{
+    const struct mg_cfg *c = f->x.c;
+    f->warps.rule = mg_xcalloc(c->n_blocks + 1, sizeof *f->warps.rule);
+    f->warps.counter = mg_xcalloc(c->n_blocks + 1, sizeof *f->warps.counter);
+    f->warps.cohorts = mg_xcalloc(c->n_blocks + 1, sizeof *f->warps.cohorts);
+    if (!f->o->warps) return;
+    for (uint32_t b = 0; f->calls.carried && b < c->n_blocks; b++) {
+        if (!c->reachable[b]) continue;
+        f->warps.rule[b] = MG_WR_LOWEST;
+        f->warps.counter[b] = kernel->shared.n_near++;
+    }
+    if (f->calls.carried) return;
+    bool leaves = false;
+    for (uint32_t b = 0; b < c->n_blocks; b++) leaves |= f->live.may_leave[b];
+    struct mg_uniform *u = mg_uniform_new(c, f->plan->loops);
+    bool *worth = mg_xcalloc(c->n_blocks + 1, sizeof *worth); /* cohorts with a loop */
+    uint32_t n_worth = 0;
+    for (uint32_t b = 0; b < c->n_blocks; b++) {
+        if (!c->reachable[b] || u->cohort[b] == MG_NO_COHORT || worth[u->cohort[b]]) continue;
+        bool loop = !leaves && f->plan->loops->loop_of[b] != MG_NO_LOOP && n_worth < MG_MAX_COHORTS;
+        worth[u->cohort[b]] = u->cohort[b] == 0 || loop;
+        n_worth += worth[u->cohort[b]];
+    }
+    for (uint32_t b = 0; b < c->n_blocks; b++) {
+        if (!c->reachable[b]) continue;
+        bool cohort = u->cohort[b] != MG_NO_COHORT && worth[u->cohort[b]];
+        f->warps.rule[b] = cohort && (u->cohort[b] == 0 || b != u->cohort[b]) ? MG_WR_COHORT : MG_WR_LOWEST;
+        f->warps.counter[b] = cohort ? u->cohort[b] : 0;
+    }
+    for (uint32_t b = 0; b < c->n_blocks; b++)
+        if (worth[b]) f->warps.cohorts[f->warps.n_cohorts++] = (struct mg_rcohort){.begin = b, .flag = UINT32_MAX};
+    free(worth);
+    mg_uniform_free(u);
+}
 
 static bool has_inner(const struct mg_count_plan *p, uint32_t loop)
 {
@@ -179,7 +214,7 @@ static void plan_counters(const struct kernel *kernel, struct mg_rfunc *f)
     const struct mg_count_plan *p = f->plan;
     const struct mg_carry *y = kernel->carry;
     uint32_t n_lowest = 0;
-    for (uint32_t b = 0; b < f->x.c->n_blocks; b++) n_lowest += mg_warps_counted(f, b);
+    for (uint32_t b = 0; b < f->x.c->n_blocks; b++) n_lowest += f->warps.rule[b] == MG_WR_LOWEST;
     f->n_measured = p->n;
     f->n = p->n + n_lowest + f->calls.n_sources;
     free(f->counters); /* of a function that carry.c tried first */
@@ -190,7 +225,7 @@ static void plan_counters(const struct kernel *kernel, struct mg_rfunc *f)
             .width = p->list[i].width, .rare = is_rare(f, &p->list[i]), .events = p->list[i].events, .counter = i};
     uint32_t at = p->n;
     for (uint32_t b = 0; b < f->x.c->n_blocks; b++) {
-        if (!mg_warps_counted(f, b)) continue;
+        if (f->warps.rule[b] != MG_WR_LOWEST) continue;
         for (uint32_t k = 0; k < f->warps.n_cohorts; k++)
             if (f->warps.cohorts[k].begin == b) f->warps.cohorts[k].flag = at;
         f->warps.counter[b] = at;
@@ -231,7 +266,32 @@ static void emit_measured(struct mg_rfunc *f, uint32_t i)
     }
 }
 
-static void emit_entry(struct mg_carry *y, struct mg_rfunc *f, const struct mg_rfunc *kernel)
+/* At the block's head, the lowest active lane counts. */
+static void emit_lowest(struct mg_rfunc *f, const struct mg_rfunc *kernel, uint32_t b)
+{
+    struct mg_emit *x = &f->x;
+    struct mg_spot s = {.at = mg_block_head(x->m, &x->c->blocks[b]), .guard = f->warps.low};
+    x->at = s.at;
+    if (f->warps.ballot)
+        EMIT("vote.ballot.b32", f->warps.mask, f->warps.always);
+    else
+        EMIT("activemask.b32", f->warps.mask);
+    EMIT("and.b32", f->warps.below, f->warps.mask, f->warps.lt);
+    EMIT("setp.eq.u32", f->warps.low, f->warps.below, 0);
+    if (f->calls.carried)
+        mg_shared_near(f, kernel, f->warps.counter[b], f->warps.low);
+    else
+        mg_rc_event(f, f->warps.counter[b], s);
+}
+
+static bool counts_lowest(const struct mg_rfunc *f)
+{
+    for (uint32_t b = 0; b < f->x.c->n_blocks; b++)
+        if (f->warps.rule[b] == MG_WR_LOWEST) return true;
+    return false;
+}
+
+static void emit_entry(struct mg_carry *y, struct mg_rfunc *f)
 {
     struct mg_emit *x = &f->x;
     x->at = x->t->entry_at[x->ix];
@@ -240,7 +300,15 @@ static void emit_entry(struct mg_carry *y, struct mg_rfunc *f, const struct mg_r
     else
         mg_rc_clear(f, NULL);
     if (f->lone.is) mg_alone_begin(f);
-    mg_warps_begin(f, kernel);
+    if (!counts_lowest(f)) return;
+    f->warps.mask = mg_emit_reg(x, "__mg_m", MG_TYPE_b32);
+    f->warps.below = mg_emit_reg(x, "__mg_t", MG_TYPE_b32);
+    f->warps.lt = mg_emit_reg(x, "__mg_lt", MG_TYPE_b32);
+    f->warps.low = mg_emit_reg(x, "__mg_low", MG_TYPE_pred);
+    EMIT("mov.u32", f->warps.lt, mg_o_sreg(MG_SREG_lanemask_lt, 0));
+    if (!f->warps.ballot) return;
+    f->warps.always = mg_emit_reg(x, "__mg_true", MG_TYPE_pred);
+    EMIT("setp.eq.u32", f->warps.always, f->warps.lt, f->warps.lt);
 }
 
 static void emit_end(struct mg_carry *y, struct mg_rfunc *f, uint32_t b)
@@ -266,7 +334,7 @@ static void emit_func(struct mg_carry *y, struct mg_rfunc *f, const struct mg_rf
 {
     struct mg_emit *x = &f->x;
     const struct mg_cfg *c = x->c;
-    emit_entry(y, f, kernel);
+    emit_entry(y, f);
     mg_id ret = mg_body_close(x->t, x->ix, c); /* blocks of their own come behind the body */
     x->at = x->t->entry_at[x->ix] ? x->t->entry_at[x->ix] : ret;
     mg_shared_clear(f);
@@ -274,7 +342,8 @@ static void emit_func(struct mg_carry *y, struct mg_rfunc *f, const struct mg_rf
     mg_rc_renew_zeroes(f);
     for (uint32_t i = 0; i < f->n_measured; i++) emit_measured(f, i);
     mg_loop_words_emit(f);
-    mg_warps_emit(f, kernel);
+    for (uint32_t b = 0; b < c->n_blocks; b++)
+        if (f->warps.rule[b] == MG_WR_LOWEST) emit_lowest(f, kernel, b);
     for (uint32_t b = 0; b < c->n_blocks; b++)
         if (c->reachable[b]) emit_end(y, f, b);
     for (uint32_t b = 0; b < c->n_blocks; b++)
@@ -377,12 +446,10 @@ static void place_counters(struct kernel *k, uint32_t i, struct mg_counter_flow 
             if (f->warps.rule[b] == MG_WR_COHORT && f->warps.counter[b] == from->begin) to->blocks[to->n_blocks++] = b;
     }
     for (uint32_t b = 0; l->warps && b < f->x.c->n_blocks; b++)
-        l->warps[k->s->first_block[i] + b] = !mg_warps_counted(f, b) ? UINT32_MAX
+        l->warps[k->s->first_block[i] + b] = f->warps.rule[b] != MG_WR_LOWEST ? UINT32_MAX
                                              : f->calls.carried
                                                  ? k->funcs[0].at + k->funcs[0].shared.slot + f->warps.counter[b]
                                                  : f->at + f->counters[f->warps.counter[b]].slot;
-    for (uint32_t b = 0; l->lacks && b < f->x.c->n_blocks; b++)
-        l->lacks[k->s->first_block[i] + b] = f->warps.rule[b] == MG_WR_LACKS;
 }
 
 static void release_func(struct mg_rfunc *f)
@@ -414,7 +481,7 @@ static void emit_kernel(struct kernel *k)
     l->flows = mg_xcalloc(k->s->n_funcs + 1, sizeof *l->flows);
     mg_alone_plan(&k->funcs[0]);
     if (k->carry) mg_carry_assign(k->carry, k->funcs, k->order);
-    for (uint32_t n = 0; n < k->s->n_funcs; n++) mg_warps_plan(&k->funcs[n], &k->funcs[0]);
+    for (uint32_t n = 0; n < k->s->n_funcs; n++) find_rules(&k->funcs[n], &k->funcs[0]);
     for (uint32_t n = 0; n < k->s->n_funcs; n++) {
         struct mg_rfunc *f = &k->funcs[k->order[n]];
         f->warps.ballot = ballot;
@@ -428,7 +495,6 @@ static void emit_kernel(struct kernel *k)
     }
     for (uint32_t n = 0; n < k->s->n_funcs; n++) place_counters(k, k->order[n], &l->flows[l->n_flows++]);
     l->copy_words = (l->n_counters + 15) / 16 * 16;
-    if (k->funcs[0].shared.n_near) mg_few_registers(k->t, FEW_REGISTERS); /* to take words to memory takes many */
     for (uint32_t i = 0; i < k->s->n_funcs; i++)
         if (k->s->cfgs[i]->n_blocks) emit_func(k->carry, &k->funcs[i], &k->funcs[0]);
     for (uint32_t i = 0; k->carry && i < k->s->n_funcs; i++) mg_carry_calls(k->carry, k->funcs, i);
@@ -471,7 +537,6 @@ enum mg_err mg_count_by_register(const struct mg_counter_opts *o, const struct m
     for (uint32_t i = 0; i < s->n_funcs; i++) ok = plan_func(&k, i, measured) && ok;
     if (ok) {
         if (k.o->warps) l->warps = mg_xcalloc(s->n_blocks + 1, sizeof *l->warps);
-        if (k.o->warps) l->lacks = mg_xcalloc(s->n_blocks + 1, sizeof *l->lacks);
         emit_kernel(&k);
     }
     for (uint32_t i = 0; ok && plan && i < s->n_funcs; i++)

@@ -107,22 +107,14 @@ void mg_rc_end_apart_at(struct mg_rfunc *f, struct mg_apart a, mg_id done)
     mg_rc_end_apart(f, a);
 }
 
-/* Is this lane the cohort's first? Of the kernel's own cohort nobody has to be where all warps are whole. */
+/* Is this lane the cohort's first? */
 mg_id mg_rc_lead(struct mg_rfunc *f, const struct mg_rcohort *q)
 {
     struct mg_emit *x = &f->x;
     mg_id lead = mg_rc_tp(f, 4), t = mg_rc_t32(f, 6);
     if (q->flag == UINT32_MAX) {
-        mg_id extent = mg_rc_t32(f, 7);
-        EMIT("mov.u32", t, mg_o_sreg(MG_SREG_ntid, 1));
-        for (uint8_t axis = 2; axis <= 3; axis++) {
-            EMIT("mov.u32", extent, mg_o_sreg(MG_SREG_ntid, axis));
-            EMIT("mul.lo.u32", t, t, extent);
-        }
-        EMIT("and.b32", t, t, 31);
-        EMIT("setp.ne.u32", lead, t, 0);
         EMIT("mov.u32", t, mg_o_sreg(MG_SREG_laneid, 0));
-        EMIT("setp.eq.and.u32", lead, t, 0, lead);
+        EMIT("setp.eq.u32", lead, t, 0);
     } else {
         EMIT("and.b32", t, f->counters[q->flag].reg, (int64_t)1 << f->counters[q->flag].bit);
         EMIT("setp.ne.u32", lead, t, 0);

@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define WARP 32
-
 void mg_counter_layout_release(struct mg_counter_layout *l)
 {
     for (uint32_t i = 0; i < l->n_flows; i++) {
@@ -20,7 +18,6 @@ void mg_counter_layout_release(struct mg_counter_layout *l)
     free(l->flows);
     free(l->threads);
     free(l->warps);
-    free(l->lacks);
     *l = (struct mg_counter_layout){.other_at = UINT32_MAX};
 }
 
@@ -76,7 +73,6 @@ struct reader {
     uint64_t *sums;            /* by counter */
     uint64_t *threads, *warps; /* results */
     uint64_t n_threads, n_warps, n_ctas;
-    bool whole; /* all warps of the launch have 32 threads */
 };
 
 static bool read_flow(const struct reader *r, const struct mg_counter_flow *f)
@@ -97,11 +93,6 @@ static bool read_flow(const struct reader *r, const struct mg_counter_flow *f)
     uint64_t *leaders = mg_xcalloc(f->flow.n_blocks + 1, sizeof *leaders);
     for (uint32_t i = 0; i < f->n_cohorts; i++) {
         const struct mg_counter_cohort *q = &f->cohorts[i];
-        if (q->entries_at == UINT32_MAX && r->whole) { /* the warp as it began: nobody has counted more (flush.c) */
-            for (uint32_t k = 0; k < q->n_blocks; k++)
-                r->warps[f->first_block + q->blocks[k]] = r->threads[f->first_block + q->blocks[k]] / WARP;
-            continue;
-        }
         mg_flow_solve(&f->flow, q->entries_at == UINT32_MAX ? r->n_warps : r->sums[q->entries_at], r->sums + q->at,
                       leaders);
         for (uint32_t k = 0; k < q->n_blocks; k++) r->warps[f->first_block + q->blocks[k]] = leaders[q->blocks[k]];
@@ -113,10 +104,7 @@ static bool read_flow(const struct reader *r, const struct mg_counter_flow *f)
 bool mg_counters_read(const struct mg_counter_layout *l, const struct mg_counter_launch *g, const uint64_t *raw,
                       uint64_t *threads, uint64_t *warps)
 {
-    struct reader r = {.l = l,
-                       .n_ctas = volume(g->grid),
-                       .sums = mg_xcalloc(l->n_counters + 1, sizeof *r.sums),
-                       .whole = volume(g->block) % WARP == 0};
+    struct reader r = {.l = l, .n_ctas = volume(g->grid), .sums = mg_xcalloc(l->n_counters + 1, sizeof *r.sums)};
     bool good = true;
     mg_counters_launched(l->scope, l->cta, l->warp, g, &r.n_threads, &r.n_warps);
     for (uint32_t i = 0; i < l->n_counters; i++) r.sums[i] = sum_copies(l, g, raw, i);
@@ -126,8 +114,6 @@ bool mg_counters_read(const struct mg_counter_layout *l, const struct mg_counter
         if (l->warps[i] != UINT32_MAX) r.warps[i] = r.sums[l->warps[i]];
     for (uint32_t i = 0; !l->n_flows && i < l->n_blocks; i++) r.threads[i] = r.sums[l->threads[i]];
     for (uint32_t i = 0; i < l->n_flows; i++) good &= read_flow(&r, &l->flows[i]);
-    for (uint32_t i = 0; l->warps && l->lacks && i < l->n_blocks; i++)
-        if (l->lacks[i]) r.warps[i] = (r.threads[i] + r.warps[i]) / WARP;
     for (uint32_t i = 0; i < l->n_blocks; i++) {
         if (threads) threads[i] = r.threads[i];
         if (warps && l->warps) warps[i] = r.warps[i];

@@ -62,7 +62,6 @@ struct mg_counter_layout {
                                                    * and counter_words is the number of threads */
     uint32_t *threads; /* block -> counter of its thread entries; unused where flows are given */
     uint32_t *warps;   /* block -> counter of its warp entries, UINT32_MAX: solved for; NULL: not counted */
-    bool *lacks;       /* block -> that one counts what entries by fewer than 32 lanes lack of 32; NULL: of no block */
     uint32_t other_at; /* counter of thread calls that left for a function without a clone
                         * ("uninstrumented callee"); UINT32_MAX: there are no such calls */
     struct mg_counter_flow *flows;

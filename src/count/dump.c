@@ -56,7 +56,7 @@ void mg_count_dump(const struct mg_rfunc *f, const char *function, struct mg_buf
         add_counter(f, i, out);
     }
     for (uint32_t b = 0; b < f->x.c->n_blocks; b++) {
-        if (!mg_warps_counted(f, b)) continue;
+        if (f->warps.rule[b] != MG_WR_LOWEST) continue;
         mg_buf_adds(out, "//   warps of block ");
         add_block(f, b, out);
         if (f->calls.carried)

@@ -247,12 +247,6 @@ static bool *place_known(struct mg_kinds *z)
             f->counters[f->warps.cohorts[k].flag] =
                 (struct mg_rc){.kind = MG_RC_BIT, .slot = f->n_bits++, .why = "begins a cohort of lanes"};
         }
-    for (uint32_t b = 0; b < f->x.c->n_blocks; b++)
-        if (f->warps.rule[b] == MG_WR_LACKS) {
-            placed[f->warps.counter[b]] = true;
-            f->counters[f->warps.counter[b]] =
-                (struct mg_rc){.kind = MG_RC_ALONE, .why = "what warps lack that are not whole"};
-        }
     z->saved = !f->lone.is && mg_saved_plan(f, placed);
     if (z->saved) f->n_bits = MG_BANK * (f->packed.n_cuts + 1);
     return placed;

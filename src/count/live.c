@@ -57,10 +57,7 @@ void mg_rc_find_live(struct mg_rfunc *f)
         }
     }
     for (uint32_t b = 0; b < c->n_blocks; b++)
-        if (f->warps.rule[b] == MG_WR_LOWEST)
-            note(f, b, f->warps.counter[b]);
-        else if (f->warps.rule[b] == MG_WR_VOTED)
-            note(f, c->preds[c->blocks[b].pred_at], f->warps.counter[b]);
+        if (f->warps.rule[b] == MG_WR_LOWEST) note(f, b, f->warps.counter[b]);
     note_sources(f);
     mg_dataflow_run(
         &(struct mg_dataflow){.g = &c->succ, .order = c->rpo, .any = true, .words = f->live.n_words, .rows = all});

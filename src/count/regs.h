@@ -43,13 +43,7 @@ struct mg_rc { /* a counter of one function while it runs */
     mg_id from;      /* where an induction variable stood when its loop was entered */
     mg_id high;      /* carries of its steps since */
 };
-enum mg_warp_rule { /* how a block's warp entries are counted (count/warps.c) */
-                    MG_WR_NONE,
-                    MG_WR_LOWEST, /* each by its lowest lane */
-                    MG_WR_LACKS,  /* what entries by fewer than 32 lanes lack of 32, at once in memory */
-                    MG_WR_VOTED,  /* by the warp's first lane in front of the branch that leads there */
-                    MG_WR_COHORT, /* as the entries of its cohort's first lanes */
-};
+enum mg_warp_rule { MG_WR_NONE, MG_WR_LOWEST, MG_WR_COHORT };
 struct mg_rcohort {
     uint32_t begin;
     uint32_t flag; /* counter that begins it; UINT32_MAX: lane 0 leads */
@@ -108,10 +102,8 @@ struct mg_rc_warps {
     uint32_t *counter; /* by block */
     struct mg_rcohort *cohorts;
     uint32_t n_cohorts;
-    bool ballot;                            /* no activemask */
-    mg_id mask, below, lt, eq, low, always; /* of the lowest active lane */
-    mg_id first;                            /* predicate: lane 0 */
-    mg_id own; /* where a lane adds nothing in shared memory, in functions whose counters travel */
+    bool ballot;                        /* no activemask */
+    mg_id mask, below, lt, low, always; /* of the lowest active lane */
 };
 struct mg_rc_live { /* what may have been counted where (live.c, leave.c) */
     uint64_t **sets;
@@ -184,18 +176,6 @@ void mg_rc_add_all(struct mg_rfunc *f, const uint64_t *set, mg_id guard);
 /* Is this lane the cohort's first? */
 mg_id mg_rc_lead(struct mg_rfunc *f, const struct mg_rcohort *q);
 
-/* Warps (count/warps.c): chooses the rules; has the block a counter of its own; what is set at the entry; code. */
-void mg_warps_plan(struct mg_rfunc *f, struct mg_rfunc *kernel);
-static inline bool mg_warps_counted(const struct mg_rfunc *f, uint32_t b)
-{
-    return f->warps.rule[b] != MG_WR_NONE && f->warps.rule[b] != MG_WR_COHORT;
-}
-void mg_warps_begin(struct mg_rfunc *f, const struct mg_rfunc *kernel);
-void mg_warps_emit(struct mg_rfunc *f, const struct mg_rfunc *kernel);
-/* Of a loop of one block, whose lanes are brought together behind it (count/rounds.c): does that count the warps of
- * block b? */
-bool mg_rounds_emit(struct mg_rfunc *f, uint32_t b);
-
 /* Where lanes leave (count/leave.c). Is it worth asking first whether anything was counted by those that leave by the
  * block? */
 bool mg_leave_may_be_zero(struct mg_rfunc *f, uint32_t block);
@@ -234,12 +214,7 @@ void mg_shared_clear(struct mg_rfunc *f);
 /* Warps in functions whose counters travel: is there room for so many words; in front of x.at, lanes for which p holds
  * count one in word i of the kernel's. */
 bool mg_shared_may_be_near(const struct mg_module *m, const struct mg_counter_opts *o, uint32_t words);
-/* Where the function is entered, which takes the words r of its blocks to memory in time; in blocks that a lane enters
- * once at most each time; in loops, where the word itself is looked at. */
-void mg_shared_near_entry(struct mg_rfunc *f, const struct mg_rfunc *kernel, struct mg_rrange r, uint32_t i, mg_id p);
-void mg_shared_near_own(struct mg_rfunc *f, const struct mg_rfunc *kernel, mg_id own);
 void mg_shared_near(struct mg_rfunc *f, const struct mg_rfunc *kernel, uint32_t i, mg_id p);
-void mg_shared_near_often(struct mg_rfunc *f, const struct mg_rfunc *kernel, uint32_t i, mg_id p);
 void mg_shared_rounds(struct mg_rfunc *f);
 /* Lanes of the mask leave (whole: all of a warp); goes to out unless they are the last of their CTA to do so. */
 void mg_shared_leave(struct mg_rfunc *f, bool whole, mg_id mask, mg_id rank, mg_id out);

@@ -44,8 +44,6 @@ enum {
     MOST_ROUNDS = 1 << 12,
     MOST_STEPS = (1 << 9) - 1,
     BASE_FROM = 8,
-    MOST_ENTRIES = (1 << 26) - 1, /* of warps into a function, before what they counted goes to memory: 32 times that,
-                                     once for each lane, and what is on its way, stay below 2^32 */
     GUARDS = 1 /* word on either side, the outermost of the variable */,
     WARP = 32,
     GUARD = MG_SHARED_GUARD
@@ -163,85 +161,20 @@ bool mg_shared_may_be_near(const struct mg_module *m, const struct mg_counter_op
            mg_shared_room(m, 4 * words + 2 * KEPT) != 0;
 }
 
-static struct mg_opnd near_word(const struct mg_rfunc *kernel, uint32_t i)
-{
-    return mg_o_addr_var(kernel->shared.var, off(i));
-}
-static struct mg_opnd near_cell(const struct mg_rfunc *f, const struct mg_rfunc *kernel, uint32_t i)
-{
-    return mg_o_addr_reg(f->x.ctx, MG_CTX_BYTES + 8 * ((int64_t)kernel->at + kernel->shared.slot + i));
-}
-
-/* This lane's word among the first 32. */
-void mg_shared_near_own(struct mg_rfunc *f, const struct mg_rfunc *kernel, mg_id own)
-{
-    struct mg_emit *x = &f->x;
-    mg_id lane = mg_rc_t32(f, 5);
-    EMIT("mov.u32", lane, mg_o_sreg(MG_SREG_laneid, 0));
-    EMIT("mov.u32", own, mg_o_var(kernel->shared.var));
-    EMIT("mad.lo.u32", own, lane, 4, own);
-}
-
-/* Where this lane adds, and what: one to word i if p holds, else nothing to a word of its own. Under a predicate the
- * assembler would choose a lane once more, and branch. */
-static mg_id choose_word(struct mg_rfunc *f, const struct mg_rfunc *kernel, uint32_t i, mg_id p, mg_id one)
-{
-    struct mg_emit *x = &f->x;
-    mg_id to = mg_rc_t32(f, 7);
-    EMIT("mov.u32", to, mg_o_var(kernel->shared.var));
-    EMIT("add.u32", to, to, mg_o_imm(off(i) - off(0)));
-    EMIT("selp.b32", to, to, f->warps.own, p);
-    EMIT("selp.b32", one, 1, 0, p);
-    return to;
-}
-
 void mg_shared_near(struct mg_rfunc *f, const struct mg_rfunc *kernel, uint32_t i, mg_id p)
 {
     struct mg_emit *x = &f->x;
-    mg_id one = mg_rc_t32(f, 6), to = choose_word(f, kernel, i, p, one);
-    EMIT("red.shared.add.u32", mg_o_addr_reg(to, off(0)), one);
-}
-
-static void add_and_ask(struct mg_rfunc *f, const struct mg_rfunc *kernel, uint32_t i, mg_id p, mg_id old)
-{
-    struct mg_emit *x = &f->x;
-    mg_id one = mg_rc_t32(f, 6), to = choose_word(f, kernel, i, p, one);
-    EMIT("atom.shared.add.u32", old, mg_o_addr_reg(to, off(0)), one);
-}
-
-void mg_shared_near_often(struct mg_rfunc *f, const struct mg_rfunc *kernel, uint32_t i, mg_id p)
-{
-    struct mg_emit *x = &f->x;
+    struct mg_opnd word = mg_o_addr_var(kernel->shared.var, off(i));
     mg_id old = mg_rc_t32(f, 5), half = mg_rc_tp(f, 0);
-    add_and_ask(f, kernel, i, p, old);
+    mg_emit_guard(x, p, false);
+    EMIT("atom.shared.add.u32", old, word, 1);
+    mg_emit_guard(x, 0, false);
     EMIT("setp.eq.and.u32", half, old, INT32_MAX, p);
-    struct mg_apart a = mg_rc_begin_apart(f, half);
-    EMIT("red.shared.add.u32", near_word(kernel, i), mg_o_imm(1u << 31));
-    EMIT("red.global.add.u64", near_cell(f, kernel, i), (int64_t)1 << 31);
-    mg_rc_end_apart(f, a);
-}
-
-void mg_shared_near_entry(struct mg_rfunc *f, const struct mg_rfunc *kernel, struct mg_rrange r, uint32_t i, mg_id p)
-{
-    struct mg_emit *x = &f->x;
-    mg_id old = mg_rc_t32(f, 5), k = mg_rc_t32(f, 6), at = mg_rc_t32(f, 7), many = mg_rc_tp(f, 0),
-          wide = mg_rc_t64(f, 0), to = mg_rc_t64(f, 1), again = mg_rc_label(f);
-    add_and_ask(f, kernel, i, p, old);
-    EMIT("setp.ge.and.u32", many, old, MOST_ENTRIES, p);
-    struct mg_apart a = mg_rc_begin_apart(f, many);
-    mg_rc_one(f, k); /* the first as one, lest ptxas unroll it all */
-    mg_rc_put_label(f, again);
-    EMIT("mov.u32", at, mg_o_var(kernel->shared.var));
-    EMIT("mad.lo.u32", at, k, 4, at);
-    EMIT("atom.shared.exch.b32", old, mg_o_addr_reg(at, off(r.first) - 4), 0);
-    EMIT("cvt.u64.u32", wide, old);
-    EMIT("mad.wide.u32", to, k, 8, x->ctx);
+    mg_emit_guard(x, half, false);
+    EMIT("red.shared.add.u32", word, mg_o_imm(1u << 31));
     EMIT("red.global.add.u64",
-         mg_o_addr_reg(to, MG_CTX_BYTES + 8 * ((int64_t)kernel->at + kernel->shared.slot + r.first - 1)), wide);
-    EMIT("add.u32", k, k, 1);
-    EMIT("setp.le.u32", many, k, mg_o_imm(r.n));
-    mg_rc_branch(f, many, false, again);
-    mg_rc_end_apart(f, a);
+         mg_o_addr_reg(x->ctx, MG_CTX_BYTES + 8 * ((int64_t)kernel->at + kernel->shared.slot + i)), (int64_t)1 << 31);
+    mg_emit_guard(x, 0, false);
 }
 
 mg_id mg_shared_declare(struct mg_module *m, mg_id func, uint32_t words)

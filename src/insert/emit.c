@@ -166,21 +166,3 @@ void mg_raise_target(struct mg_module *m, uint32_t sm)
         m->version_minor = (uint16_t)(need % 10);
     }
 }
-
-void mg_few_registers(const struct mg_twin *t, uint32_t least)
-{
-    struct mg_module *m = t->m;
-    struct mg_func *f = &m->funcs.at[t->kernel];
-    if (!t->registers || f->maxnreg || f->minnctapersm || f->maxntid[0] || f->reqntid[0]) return;
-    char text[32];
-    uint32_t first = m->directives.n;
-    f->maxnreg = MG_MIN(MG_MAX(least, (t->registers + 15) / 8 * 8), 255u);
-    for (uint32_t i = 0; i < f->n_directives; i++) {
-        struct mg_directive d = m->directives.at[f->first_directive + i];
-        *mg_vec_push(&m->directives) = d;
-    }
-    snprintf(text, sizeof text, ".maxnreg %u", (unsigned)f->maxnreg);
-    *mg_vec_push(&m->directives) = (struct mg_directive){mg_intern_adds(&m->names, text)};
-    f->first_directive = first;
-    f->n_directives++;
-}

@@ -51,9 +51,6 @@ bool mg_body_falls_off(const struct mg_module *m, const struct mg_cfg *c);
 mg_id mg_body_close(struct mg_twin *t, uint32_t ix, const struct mg_cfg *c);
 /* From sm_70 on a newer target means the same: it only allows more. sm: of the device, 0: as the PTX has it. */
 void mg_raise_target(struct mg_module *m, uint32_t sm);
-/* The twin is to do with so many registers, or few more than the native code has where that is known: for code that
- * rarely runs and needs many. */
-void mg_few_registers(const struct mg_twin *t, uint32_t least);
 /* Sets how the active lanes are asked for; false: this PTX has no way. */
 bool mg_choose_mask(struct mg_module *m, bool *ballot);
 

@@ -223,18 +223,6 @@ void mg_code_place_wait(struct mg_code_at *at, mg_id label)
     mg_at_module(at)->nodes.at[at->items.at[at->items.n - 1].node].flags &= (uint8_t)~MG_NF_PROBE;
 }
 
-void mg_code_begin_rare(struct mg_code_at *at, mg_id p, bool negated)
-{
-    *mg_vec_push(&at->items) = (struct mg_code_item){.guard = p, .guard_not = negated, .rare = true};
-    mg_code_forget(at);
-}
-
-void mg_code_end_rare(struct mg_code_at *at)
-{
-    *mg_vec_push(&at->items) = (struct mg_code_item){.common = true};
-    mg_code_forget(at);
-}
-
 void mg_code_rolled(struct mg_code_at *at)
 {
     struct mg_module *m = mg_at_module(at);

@@ -90,70 +90,16 @@ static void link_node(struct mg_patch *p, mg_id func, mg_id to, mg_id node)
     mg_node_insert_before(m, func, to, node);
 }
 
-/* ---- rare code -------------------------------------------------------------------------------------------- */
-
-struct rare {      /* that is being linked */
-    mg_id back;    /* label where others go on */
-    bool is_apart; /* it stands behind the body */
-};
-
-static void put_label(struct mg_module *m, mg_id func, mg_id to, mg_id label)
-{
-    m->labels.at[label].targeted = 1;
-    mg_node_insert_before(m, func, to, mg_node_new_kind(m, MG_NODE_label, label));
-}
-
-/* Is what stands there in a scope, whose labels cannot be seen from behind the body? */
-static bool in_scope(const struct mg_module *m, mg_id func, mg_id to)
-{
-    uint32_t depth = 0;
-    MG_EACH_NODE(m, &m->funcs.at[func], id)
-    {
-        if (id == to) return depth != 0;
-        depth += m->nodes.at[id].kind == MG_NODE_open;
-        depth -= m->nodes.at[id].kind == MG_NODE_close && depth;
-    }
-    return false;
-}
-
-static struct rare begin_rare(struct mg_code_at *at, mg_id func, mg_id to, const struct mg_code_item *it)
-{
-    struct mg_module *m = at->p->all->m;
-    struct rare r = {mg_module_add_label(m, func, "$__mg_l"), to && !in_scope(m, func, to)};
-    mg_patch_close(at->p->all, at->func_ix);
-    mg_id there = r.is_apart ? mg_module_add_label(m, func, "$__mg_rare") : r.back,
-          jump = MG_INSERT(m, func, to, "bra", mg_o_label(there));
-    m->nodes.at[jump].guard = it->guard;
-    if (r.is_apart == it->guard_not) m->nodes.at[jump].flags |= MG_NF_GUARD_NOT;
-    if (!r.is_apart) return r;
-    put_label(m, func, to, r.back);
-    put_label(m, func, 0, there);
-    return r;
-}
-
-static void end_rare(struct mg_module *m, mg_id func, mg_id to, const struct rare *r)
-{
-    if (r->is_apart)
-        MG_INSERT(m, func, 0, "bra", mg_o_label(r->back));
-    else
-        put_label(m, func, to, r->back);
-}
-
 static void link_spot(struct mg_code_at *at, struct mg_sums *sums)
 {
     struct mg_patches *s = at->p->all;
     if (!at->items.n) return;
     mg_id to = place(at), func = s->twin->funcs[at->func_ix];
     bool behind = at->kind == MG_AT_AFTER && s->m->nodes.at[tail_of(at)].next == to;
-    struct rare rare = {0};
     for (uint32_t i = 0; i < at->items.n; i++) {
         const struct mg_code_item *it = &at->items.at[i];
-        if (it->rare)
-            rare = begin_rare(at, func, to, it);
-        else if (it->common)
-            end_rare(s->m, func, to, &rare), rare = (struct rare){0};
-        else if (it->node)
-            link_node(at->p, func, rare.is_apart ? 0 : to, it->node);
+        if (it->node)
+            link_node(at->p, func, to, it->node);
         else
             mg_sums_add(sums, to, it);
     }

@@ -262,7 +262,21 @@ void mg_patch_near(struct mg_patch *p)
 
 void mg_patch_few_registers(struct mg_patch *p, uint32_t least)
 {
-    mg_few_registers(p->all->twin, least);
+    const struct mg_twin *t = p->all->twin;
+    struct mg_func *f = &p->all->m->funcs.at[t->kernel];
+    if (!t->registers || f->maxnreg || f->minnctapersm || f->maxntid[0] || f->reqntid[0]) return;
+    struct mg_module *m = p->all->m;
+    char text[32];
+    uint32_t first = m->directives.n;
+    f->maxnreg = MG_MIN(MG_MAX(least, (t->registers + 15) / 8 * 8), 255u);
+    for (uint32_t i = 0; i < f->n_directives; i++) {
+        struct mg_directive d = m->directives.at[f->first_directive + i];
+        *mg_vec_push(&m->directives) = d;
+    }
+    snprintf(text, sizeof text, ".maxnreg %u", (unsigned)f->maxnreg);
+    *mg_vec_push(&m->directives) = (struct mg_directive){mg_intern_adds(&m->names, text)};
+    f->first_directive = first;
+    f->n_directives++;
 }
 
 void mg_patch_list(struct mg_patch *p, uint32_t n)

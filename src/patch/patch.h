@@ -127,12 +127,6 @@ struct mg_code_at *mg_at_entry(struct mg_patch *p, uint32_t func_ix);
  * function: fn is called once for each. In front of barriers nobody waits for these lanes. */
 void mg_at_exits(struct mg_patch *p, uint32_t func_ix, void (*fn)(struct mg_code_at *at, void *user), void *user);
 
-/* Code between the two runs only for lanes for which the predicate holds (negated: does not), hardly ever any: it
- * stands behind the body, so that the others run straight on. Not inside another such, nor under guards of the spot's.
- */
-void mg_code_begin_rare(struct mg_code_at *at, mg_id p, bool negated);
-void mg_code_end_rare(struct mg_code_at *at);
-
 uint32_t mg_at_func(const struct mg_code_at *at); /* func_ix: registers are a function's own */
 
 /* Code is PTX by the instruction: form and operands (MG_INST in ir.h), new registers by type. All at one spot stand in
@@ -220,17 +214,9 @@ void mg_table_update(struct mg_code_at *at, uint32_t table, const mg_id *keys, c
  * mask, which are those here as each of them knows (mg_value_own). often: enough for these cells to lie near the
  * threads (mg_patch_near). */
 void mg_count_lanes(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k, mg_id mask, bool often);
-/* Do cells of this spot that are added to often lie there, as long as there is room? */
-bool mg_lanes_lie_near(struct mg_code_at *at);
 /* The lanes of a mask were at one place `times` in a row (b64, a double: one instruction adds 1): the lowest of them
  * adds their number so often to cell `first` + their number; so do all that call it, each for its own mask. */
 void mg_count_run(struct mg_code_at *at, uint32_t first, mg_id mask, mg_id times);
-/* Behind a loop in which lanes stay together until each has left it: they entered it together, are those of the mask,
- * and may wait for each other here. For each number of them that was in it together, for some rounds (b64, a double:
- * this lane's), the number goes to cell `first` + that number as often as there were rounds; but once of these, where
- * it was less than in the round before, to cell `split` + that number. Of 32 nothing. False: not on this device. */
-bool mg_count_stages(struct mg_code_at *at, uint32_t first, uint32_t split, mg_id mask, mg_id rounds);
-bool mg_can_count_stages(const struct mg_patch *p);
 /* A sum in registers: add to it anywhere in the kernel, functions included. */
 uint32_t mg_patch_sum(struct mg_patch *p, uint32_t cell);
 void mg_sum_add(struct mg_code_at *at, uint32_t sum, struct mg_opnd v); /* b32 or b64 */

@@ -84,9 +84,9 @@ struct mg_known {
     bool guard_not;
     mg_id reg;
 };
-struct mg_code_item { /* a node, or (node 0) an addition to a sum, or where rare code begins and ends */
+struct mg_code_item { /* a node, or (node 0) an addition to a sum */
     mg_id node, guard;
-    bool guard_not, rare, common;
+    bool guard_not;
     uint32_t sum;
     struct mg_opnd v; /* b64 */
 };

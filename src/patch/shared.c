@@ -184,11 +184,6 @@ static bool is_leaf(struct mg_patch *p, uint32_t f)
     return true;
 }
 
-bool mg_lanes_lie_near(struct mg_code_at *at)
-{
-    return at->p->near.wanted && (!at->func_ix || is_leaf(at->p, at->func_ix)) && begin(at->p);
-}
-
 /* All lanes at once, which hardware does in one step. */
 bool mg_near_lanes(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix)
 {
@@ -367,10 +362,12 @@ static void count_rounds(struct mg_patch *p, uint32_t f)
             rounds = mg_code_reg(at, MG_TYPE_b32);
             MG_CODE(mg_at_entry(p, f), "mov.u32", rounds, 0);
         }
-        mg_id many = mg_code_temp(at, MG_TYPE_pred), n = mg_code_temp(at, MG_TYPE_b32), rank;
+        mg_id few = mg_code_temp(at, MG_TYPE_pred), n = mg_code_temp(at, MG_TYPE_b32), on = mg_code_label(at), rank;
         MG_CODE(at, "add.u32", rounds, rounds, mg_o_imm((int64_t)(UINT32_MAX / (f ? CALLEE_ROUNDS : MOST_ROUNDS) + 1)));
-        MG_CODE(at, "setp.eq.u32", many, rounds, 0);
-        mg_code_begin_rare(at, many, false);
+        MG_CODE(at, "setp.ne.u32", few, rounds, 0);
+        mg_code_push_guard(at, few, false);
+        MG_CODE(at, "bra", mg_o_label(on));
+        mg_code_pop_guard(at);
         if (f) {
             note_work(at);
         } else {
@@ -378,7 +375,7 @@ static void count_rounds(struct mg_patch *p, uint32_t f)
             MG_CODE(at, "mov.u32", n, mg_value_n_active(at));
             drain_words(at, rank, n);
         }
-        mg_code_end_rare(at);
+        mg_code_place(at, on);
     }
 }
 

@@ -44,7 +44,7 @@ static uint32_t find_used(const struct mg_patch *p, uint32_t func_ix, struct mg_
         uint32_t b = mg_cfg_block_of(p->all->sites->cfgs[func_ix], at->node);
         for (uint32_t k = 0; k < at->items.n; k++) {
             const struct mg_code_item *it = &at->items.at[k];
-            if (it->node || it->rare || it->common) continue;
+            if (it->node) continue;
             struct mg_patch_sum_use *u = &all[it->sum];
             uint64_t v = it->v.kind == MG_OPND_imm && !mg_at_repeats(at) ? it->v.val : SMALL;
             u->weight += 1e-9 + (b != MG_NO_BLOCK ? q->block[b] : 1);

@@ -248,60 +248,6 @@ MG_TEST(patch_cells)
             }
 }
 
-/* Rounds of a lane, in stages: some beyond 2^32, some that differ in the low half alone. */
-static uint64_t rounds_of(uint32_t tid)
-{
-    return ((uint64_t)(tid & 3) << 33) + (tid & 7) + 1;
-}
-
-static enum mg_err stages(const void *conf, struct mg_patch *p, struct mg_diag *d)
-{
-    struct mg_code_at *at = mg_at_entry(p, 0);
-    uint32_t cell = mg_patch_site(p, MG_SITE_KERNEL, 0, 0, 66, MG_MERGE_SUM, 0);
-    mg_id t = mg_code_reg(at, MG_TYPE_b32), wide = mg_code_reg(at, MG_TYPE_b64), low = mg_code_reg(at, MG_TYPE_b64),
-          rounds = mg_code_reg(at, MG_TYPE_b64), mask = mg_code_reg(at, MG_TYPE_b32);
-    (void)conf, (void)d;
-    MG_CODE(at, "mov.b32", mask, mg_value_own(at));
-    MG_CODE(at, "and.b32", t, mg_value_tid(at), 3);
-    MG_CODE(at, "cvt.u64.u32", wide, t);
-    MG_CODE(at, "shl.b64", wide, wide, 33);
-    MG_CODE(at, "and.b32", t, mg_value_tid(at), 7);
-    MG_CODE(at, "add.u32", t, t, 1);
-    MG_CODE(at, "cvt.u64.u32", low, t);
-    MG_CODE(at, "add.u64", wide, wide, low);
-    MG_CODE(at, "cvt.rn.f64.u64", rounds, wide);
-    MG_CHECK(mg_count_stages(at, cell, cell + 33, mask, rounds));
-    return MG_ERR_OK;
-}
-
-/* The same from the front: which lanes are still there after so many rounds. */
-static void add_stages(uint64_t want[66], uint32_t from, uint32_t to)
-{
-    for (uint64_t done = 0, late = 0;; late = 1) {
-        uint64_t next = UINT64_MAX, left = 0;
-        for (uint32_t t = from; t < to; t++)
-            if (rounds_of(t) > done) left++, next = MG_MIN(next, rounds_of(t));
-        if (!left) return;
-        if (left < 32) want[left] += left * (next - done - late), want[33 + left] += late ? left : 0;
-        done = next;
-    }
-}
-
-MG_TEST(patch_stages)
-{
-    static const struct mg_tool tool = {.name = "stages", .instrument = stages};
-    static const uint32_t blocks[] = {1, 31, 64, 72};
-    for (unsigned i = 0; i < MG_COUNT_OF(blocks); i++) {
-        uint64_t want[66] = {0};
-        struct run *r = new_run(1, blocks[i], 5);
-        r->sm = 90, r->copies = 1, r->reduce = true;
-        for (uint32_t t = 0; t < blocks[i]; t += 32) add_stages(want, t, MG_MIN(t + 32, blocks[i]));
-        if (run(r, loops, &(struct mg_tool_use){&tool, NULL}, 1))
-            for (unsigned k = 0; k < 66; k++) MG_CHECK_EQ(r->cells[0][k], want[k]);
-        drop(r);
-    }
-}
-
 /* ---- rows and tallies ------------------------------------------------------------------------------------ */
 
 /* A loop in a function from which everybody returns, so that it keeps what it counts in registers. */

@@ -19,8 +19,7 @@
 
 enum {
     bins = MG_LANES_BINS,
-    FEW = 6,       /* blocks that ask, outside of loops: setting up words near the threads takes as long */
-    REGISTERS = 32 /* with which a multiprocessor is full: what counts partial warps rarely runs */
+    FEW = 6 /* blocks that ask, outside of loops: setting up words near the threads takes as long */
 };
 
 static const struct mg_tool_opt lanes_opts[] = {
@@ -143,57 +142,30 @@ static void keep(struct mg_code_at *at, mg_id own, struct mg_opnd lanes)
     if (own) MG_CODE(at, "mov.b32", own, lanes);
 }
 
-/* Those here, as each of them knows, in a warp that is not whole. Where the block tells of a branch, in the second half
- * when it has just been split. */
-static void count_partial(struct run *r, const struct mg_site_block *b, const struct mg_lanes_block *x,
-                          struct mg_code_at *at, uint32_t cell, mg_id here)
-{
-    mg_id k = n_lanes(at, here);
-    if (x->tells == MG_NO_BLOCK) {
-        mg_count_lanes(at, cell, bins, k, here, true);
-        return;
-    }
-    mg_id before = mask_of(r, b->func_ix, plan_of(r, b->func_ix, x->tells)->mask),
-          split = mg_code_temp(at, MG_TYPE_pred), half = mg_code_temp(at, MG_TYPE_b32);
-    MG_CODE(at, "setp.ne.u32", split, here, before);
-    if (x->enters != MG_NO_BLOCK) MG_CODE(at, "setp.ne.and.u32", split, before, 0, split);
-    MG_CODE(at, "selp.b32", half, mg_o_imm(bins), 0, split);
-    MG_CODE(at, "add.u32", k, k, half);
-    mg_count_lanes(at, cell, 2 * bins, k, here, true);
-}
-
-/* A partial warp's lanes are counted; where most warps are partial, and cells near, whole ones, too. */
+/* A partial warp's lanes are counted. Where the block tells of a branch, in the second half when it has just been
+ * split. */
 static void count_asked(struct run *r, const struct mg_site_block *b, const struct mg_lanes_block *x,
                         struct mg_code_at *at, uint32_t cell, mg_id own)
 {
-    mg_id all = mg_value_active(at), partial;
-    if (x->parted && mg_lanes_lie_near(at)) {
-        mg_id some = mg_value_own_of(at, all);
-        count_partial(r, b, x, at, cell, some);
-        keep(at, own, mg_o_reg(some));
-        return;
+    mg_id all = mg_value_active(at), done = mg_code_label(at), partial = is_partial(at, all);
+    jump(at, partial, true, done);
+    mg_id here = mg_value_own_of(at, all), k = n_lanes(at, here);
+    if (x->tells != MG_NO_BLOCK) {
+        mg_id before = mask_of(r, b->func_ix, plan_of(r, b->func_ix, x->tells)->mask),
+              split = mg_code_temp(at, MG_TYPE_pred), half = mg_code_temp(at, MG_TYPE_b32);
+        MG_CODE(at, "setp.ne.u32", split, here, before);
+        if (x->enters != MG_NO_BLOCK) MG_CODE(at, "setp.ne.and.u32", split, before, 0, split);
+        MG_CODE(at, "selp.b32", half, mg_o_imm(bins), 0, split);
+        MG_CODE(at, "add.u32", k, k, half);
+        mg_count_lanes(at, cell, 2 * bins, k, here, true);
+    } else {
+        mg_count_lanes(at, cell, bins, k, here, true);
     }
-    partial = is_partial(at, all);
+    keep(at, own, mg_o_reg(here));
+    mg_code_place(at, done);
     mg_code_push_guard(at, partial, true);
     keep(at, own, mg_o_imm(-1));
     mg_code_pop_guard(at);
-    mg_code_begin_rare(at, partial, false);
-    mg_id here = mg_value_own_of(at, all);
-    count_partial(r, b, x, at, cell, here);
-    keep(at, own, mg_o_reg(here));
-    mg_code_end_rare(at);
-}
-
-/* The same of a block that loads: what it loads need not wait for the answer. */
-static void count_late(struct run *r, const struct mg_site_block *b, const struct mg_lanes_block *x,
-                       struct mg_code_at *head, uint32_t cell, mg_id own)
-{
-    struct mg_code_at *at = mg_at_before(r->p, x->last);
-    mg_id here = own ? own : mg_code_reg(head, MG_TYPE_b32);
-    keep(head, here, mg_o_reg(mg_value_own(head)));
-    mg_code_begin_rare(at, is_partial(at, here), false);
-    count_partial(r, b, x, at, cell, here);
-    mg_code_end_rare(at);
 }
 
 static struct mg_opnd real(double v)
@@ -201,26 +173,6 @@ static struct mg_opnd real(double v)
     struct mg_opnd o = {.kind = MG_OPND_f64};
     memcpy(&o.val, &v, sizeof v);
     return o;
-}
-
-static struct mg_code_at *at_edge_of(struct run *r, const struct mg_site_block *b, uint32_t from, uint32_t edge)
-{
-    uint32_t succ = edge - mg_patch_cfg(r->p, b->func_ix)->blocks[from].succ_at;
-    return mg_at_edge(r->p, r->s->first_block[b->func_ix] + from, succ);
-}
-
-/* A loop that only computes: its rounds are counted behind it, where all that entered it wait for each other. */
-static void count_stages(struct run *r, uint32_t id, struct mg_code_at *at, uint32_t cell, mg_id own)
-{
-    const struct mg_site_block *b = &r->s->blocks[id];
-    const struct mg_lone_loop *l = &plan_of(r, b->func_ix, b->block_ix)->loop;
-    struct mg_code_at *in = at_edge_of(r, b, l->from, l->in), *out = at_edge_of(r, b, b->block_ix, l->out);
-    mg_id rounds = mg_code_reg(at, MG_TYPE_b64);
-    keep(in, own, mg_o_reg(mg_value_own(in)));
-    MG_CODE(in, "mov.f64", rounds, real(0));
-    MG_CODE(at, "add.f64", rounds, rounds, real(1));
-    mg_code_comes_first(out);
-    mg_count_stages(out, cell, cell + bins, own, rounds);
 }
 
 /* A loop by itself: lanes seldom change from round to round, so that rounds with the same ones are counted in a
@@ -262,11 +214,11 @@ static void count_runs(struct run *r, uint32_t id, struct mg_code_at *at, uint32
  * not all lanes here were there together. */
 static void count_difference(struct mg_code_at *at, uint32_t cell, mg_id own, mg_id there)
 {
-    mg_id as_one = mg_code_temp(at, MG_TYPE_pred), below = mg_code_temp(at, MG_TYPE_b32);
+    mg_id done = mg_code_label(at), as_one = mg_code_temp(at, MG_TYPE_pred), below = mg_code_temp(at, MG_TYPE_b32);
     keep(at, own, mg_o_reg(there));
     MG_CODE(at, "setp.eq.u32", as_one, mg_value_active(at), there);
     MG_CODE(at, "vote.sync.all.pred", as_one, as_one, mg_value_active(at));
-    mg_code_begin_rare(at, as_one, true);
+    jump(at, as_one, false, done);
     mg_id here = mg_value_own(at);
     keep(at, own, mg_o_reg(here));
     mg_count_lanes(at, cell, bins, n_lanes(at, here), here, false);
@@ -279,7 +231,7 @@ static void count_difference(struct mg_code_at *at, uint32_t cell, mg_id own, mg
     mg_code_push_guard(at, as_one, false);
     mg_cell_update_at(at, cell, bins, k, mg_o_reg(less), MG_ALONE);
     mg_code_pop_guard(at);
-    mg_code_end_rare(at);
+    mg_code_place(at, done);
 }
 
 static uint32_t block_site(struct mg_patch *p, uint32_t id, uint32_t n, enum mg_lanes_note kind, uint32_t of)
@@ -297,29 +249,22 @@ static void count_block(struct run *r, uint32_t id)
         block_site(p, id, 0, MG_LN_SAME, first + x->of);
         return;
     }
-    struct mg_code_at *at = x->behind                             ? mg_at_after(p, x->behind)
-                            : x->last && x->ask == MG_LANES_ENTRY ? mg_at_before(p, x->last)
-                                                                  : mg_at_block(p, id);
+    struct mg_code_at *at = x->behind ? mg_at_after(p, x->behind) : mg_at_block(p, id);
     if (x->ask == MG_LANES_FOLLOWS) {
         count_difference(at, block_site(p, id, bins, MG_LN_FOLLOWS, first + x->of), r->masks[id],
                          mask_of(r, b->func_ix, leader_of(r, b->func_ix, x->of)));
     } else if (x->ask == MG_LANES_ENTRY) {
         uint32_t cell = block_site(p, id, bins, MG_LN_OWN, 0);
-        mg_code_begin_rare(at, is_partial_at_entry(r), false);
+        mg_id done = mg_code_label(at);
+        jump(at, is_partial_at_entry(r), true, done);
         mg_count_lanes(at, cell, bins, mg_value_n_active(at), mg_value_own(at), false);
-        mg_code_end_rare(at);
+        mg_code_place(at, done);
     } else {
         bool tells = x->tells != MG_NO_BLOCK;
         uint32_t cell =
             block_site(p, id, tells ? 2 * bins : bins, tells ? MG_LN_TELLS : MG_LN_OWN, tells ? first + x->tells : 0);
-        if (x->alone && mg_can_count_stages(p)) {
-            count_stages(r, id, at, cell, r->masks[id]);
-            return;
-        }
         if (x->runs)
             count_runs(r, id, at, cell, r->masks[id]);
-        else if (x->last)
-            count_late(r, b, x, at, cell, r->masks[id]);
         else
             count_asked(r, b, x, at, cell, r->masks[id]);
         if (x->enters == MG_NO_BLOCK) return;
@@ -432,7 +377,6 @@ static enum mg_err lanes_instrument(const void *conf, struct mg_patch *p, struct
     r.preds = mg_kit_preds(r.s->blocks, r.s->n_blocks);
     make_plans(&r);
     if (is_busy(&r)) mg_patch_near(p);
-    mg_patch_few_registers(p, REGISTERS);
     for (uint32_t id = 0; id < r.s->n_blocks; id++) count_block(&r, id);
     for (uint32_t i = 0; i < n && c->branches; i++) {
         const struct mg_module *m = mg_patch_module(p);

@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-#include "analysis/parted.h"
-
 struct planner {
     const struct mg_cfg *c;
     const struct mg_module *m;
@@ -118,33 +116,7 @@ static void choose_teller(struct planner *p, uint32_t b)
         p->l->blocks[s].tells = b;
         p->l->blocks[s].enters = q;
         p->l->blocks[s].runs = s == b && is_long(p, b);
-        p->l->blocks[s].alone = p->l->blocks[s].runs && mg_lone_loop_of(p->c, p->loops, b, &p->l->blocks[s].loop);
         x->told_by = s;
-    }
-}
-
-/* Does the block load from global memory, or else stand at the beginning, in front of what does? */
-static bool is_late(const struct planner *p, uint32_t b)
-{
-    const struct mg_block *k = &p->c->blocks[b];
-    bool loads = b == 0;
-    if (k->first == k->last || p->l->blocks[b].behind || p->l->blocks[b].runs || p->l->blocks[b].parted) return false;
-    for (mg_id id = k->first;; id = p->m->nodes.at[id].next) {
-        const struct mg_node *n = &p->m->nodes.at[id];
-        const struct mg_form *f = n->kind == MG_NODE_inst ? mg_node_form(p->m, n) : NULL;
-        if (f && f->op_flags & (MG_OPF_CONVERGENT | MG_OPF_BARRIER)) return false;
-        loads =
-            loads || (f && f->op_flags & MG_OPF_READS && (f->space == MG_SPACE_global || f->space == MG_SPACE_generic));
-        if (id == k->last) return loads;
-    }
-}
-
-static void look_at_ends(struct planner *p)
-{
-    for (uint32_t b = 0; b < p->c->n_blocks; b++) {
-        struct mg_lanes_block *x = &p->l->blocks[b];
-        if (p->c->reachable[b] && (x->ask == MG_LANES_ASKS || x->ask == MG_LANES_ENTRY) && is_late(p, b))
-            x->last = p->c->blocks[b].last;
     }
 }
 
@@ -180,10 +152,6 @@ struct mg_lanes_plan *mg_lanes_plan_new(struct mg_patch *patch, uint32_t func_ix
     p.u = u;
     choose(&p, e);
     look_at_branches(&p);
-    bool *parted = mg_parted_new(p.c, u);
-    for (uint32_t b = 0; b < p.l->n_blocks; b++) p.l->blocks[b].parted = func_ix || parted[b];
-    free(parted);
-    look_at_ends(&p);
     mg_uniform_free(u);
     mg_equiv_free(e);
     return p.l;

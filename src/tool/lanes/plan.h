@@ -11,25 +11,19 @@
 #ifndef MG_TOOL_LANES_PLAN_H
 #define MG_TOOL_LANES_PLAN_H
 
-#include "analysis/lone_loop.h"
 #include "analysis/uniform.h"
 #include "patch/patch.h"
 
 enum mg_lanes_ask { MG_LANES_ASKS, MG_LANES_ENTRY, MG_LANES_SAME, MG_LANES_FOLLOWS };
 struct mg_lanes_block {
     enum mg_lanes_ask ask;
-    uint32_t of;  /* SAME, FOLLOWS: which block */
-    mg_id behind; /* the barrier that it begins with: who is let go by it entered the block; 0: none */
-    mg_id last;   /* ASKS, ENTRY: the instruction in front of which it looks at who came, since it loads, or loads come
-                     next; 0: at its head */
+    uint32_t of;      /* SAME, FOLLOWS: which block */
+    mg_id behind;     /* the barrier that it begins with: who is let go by it entered the block; 0: none */
     uint32_t tells;   /* ASKS: of the branch at the end of this block, whether it splits; MG_NO_BLOCK: of none */
     uint32_t enters;  /* with tells, where that branch leads back: the other predecessor; else MG_NO_BLOCK */
-    bool parted;      /* ASKS: most warps come to it in parts, as far as one can guess */
     bool varies;      /* it ends in a guarded bra whose lanes may disagree */
     uint32_t told_by; /* of its branch; MG_NO_BLOCK: has to be asked */
     uint32_t mask;    /* with told_by: at its end stand the lanes that entered this block; MG_NO_BLOCK: the kernel */
-    bool alone; /* runs, and one that only computes: lanes may wait for each other behind it (analysis/lone_loop.h) */
-    struct mg_lone_loop loop;
     bool runs; /* ASKS: a loop by itself, which most rounds go through with the lanes of the round before: rounds are
                   counted until these change */
 };
