@@ -60,7 +60,7 @@ __global__ void peers(unsigned *to, const unsigned *from)
 {
     unsigned t = threadIdx.x;
 #pragma unroll
-    for (int k = 0; k < 12; k++) {
+    for (int k = 0; k < 24; k++) {
         unsigned v = from[64 * k + t], all = ~0u;
         if (t % 32 != v % 32) to[64 * k + t] = from[t + k];
 #pragma unroll
@@ -70,7 +70,7 @@ __global__ void peers(unsigned *to, const unsigned *from)
                 : "=r"(b) : "r"(v), "r"(1 << bit));
             all &= b;
         }
-        to[1024 + 64 * k + t] = __popc(all);
+        to[2048 + 64 * k + t] = __popc(all);
     }
 }
 template <class T> __global__ void few(T *to, const T *from)
