@@ -56,8 +56,8 @@ int mg_replay_before(struct mg_replay *r, const struct mg_cap_op *launch)
 {
     struct mg_cap_op next = {.off = launch->off, .at = launch->at};
     int status = 0;
-    for (uint32_t k = 0; k < r->before.n; k++) free(r->before.at[k].was);
-    r->before.n = 0;
+    for (uint32_t k = 0; k < r->given.before.n; k++) free(r->given.before.at[k].was);
+    r->given.before.n = 0;
     while (!status && mg_cap_next(r->reader, &next) && next.kind == MG_CAP_left && !launch->words[MG_CAP_L_GRAPH]) {
         struct mg_before b = {next.words[0], next.words[1], NULL};
         if (!mg_replay_is_there(r, b.at, b.bytes)) break; /* told when it is done */
@@ -66,7 +66,7 @@ int mg_replay_before(struct mg_replay *r, const struct mg_cap_op *launch)
                                     (unsigned long long)b.bytes);
         else
             status = read_as_recorded(r, mg_replay_here(r, b.at), b.was, b.bytes);
-        *mg_vec_push(&r->before) = b;
+        *mg_vec_push(&r->given.before) = b;
     }
     mg_cap_op_release(&next);
     return status;
@@ -74,8 +74,8 @@ int mg_replay_before(struct mg_replay *r, const struct mg_cap_op *launch)
 
 static const char *before(const struct mg_replay *r, uint64_t at, uint64_t bytes)
 {
-    for (uint32_t k = 0; k < r->before.n; k++)
-        if (r->before.at[k].at == at && r->before.at[k].bytes == bytes) return r->before.at[k].was;
+    for (uint32_t k = 0; k < r->given.before.n; k++)
+        if (r->given.before.at[k].at == at && r->given.before.at[k].bytes == bytes) return r->given.before.at[k].was;
     return NULL;
 }
 
@@ -87,7 +87,7 @@ static bool give(struct mg_replay *r, char *now, const char *was, const char *re
         if (now[k] == recorded[k]) continue;
         if (was && now[k] == was[k]) {
             now[k] = recorded[k];
-            if (!r->n_given++) r->given_at = r->n_launches - 1;
+            if (!r->given.n++) r->given.at = r->n_launches - 1;
         } else {
             same = false;
         }
@@ -97,7 +97,7 @@ static bool give(struct mg_replay *r, char *now, const char *was, const char *re
 
 int mg_replay_left(struct mg_replay *r, const struct mg_cap_op *op)
 {
-    uint64_t at = op->words[0], bytes = op->words[1], here = mg_replay_here(r, at), given = r->n_given;
+    uint64_t at = op->words[0], bytes = op->words[1], here = mg_replay_here(r, at), given = r->given.n;
     const char *why = "there is no memory for it";
     if (!r->n_launches || !mg_replay_is_there(r, at, bytes))
         return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: it names memory that is not there: 0x%llx", r->path,
@@ -109,7 +109,7 @@ int mg_replay_left(struct mg_replay *r, const struct mg_cap_op *op)
     if (status) return status;
     r->n_checks++;
     if (!give(r, now, before(r, at, bytes), recorded, bytes)) differs(r, mg_replay_live_at(r, at), at, bytes);
-    if (r->n_given == given) return 0;
+    if (r->given.n == given) return 0;
     mg_replay_translate(r, now, bytes, false);
     status = mg_replay_call(r, mg_cu.cuMemcpyHtoDAsync_v2(here, now, bytes, mg_replay_last(r)), "writing memory");
     return status ? status : mg_replay_settle(r);

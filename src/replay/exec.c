@@ -217,9 +217,9 @@ static int perform(struct mg_replay *r, const struct mg_cap_op *op)
     case MG_CAP_wait:
         return mg_replay_settle(r);
     case MG_CAP_run:
-        memcpy(r->run, op->words, sizeof r->run);
-        r->run_line = op->payload;
-        r->run_line_bytes = op->payload_bytes;
+        memcpy(r->run.words, op->words, sizeof r->run.words);
+        r->run.line = op->payload;
+        r->run.bytes = op->payload_bytes;
         return 0;
     case MG_CAP_uncaptured:
     case MG_CAP_origin:

@@ -164,7 +164,7 @@ static void put_variables(struct mg_replay *r, const struct mg_load *l, const st
         for (uint32_t k = 0; k < file->n_entries; k++) groups = MG_MAX(groups, file->entries[k].group + 1);
         for (uint32_t g = 0; g < groups; g++) {
             struct mg_module *m = NULL;
-            const struct mg_image_entry *e = mg_image_best_ptx(file, g, (uint32_t)r->run[1]);
+            const struct mg_image_entry *e = mg_image_best_ptx(file, g, (uint32_t)r->run.words[1]);
             if (!e || mg_ptx_parse(e->data, e->bytes, NULL, &m, NULL) || !m) continue;
             for (mg_id v = 1; v < m->vars.n; v++)
                 if (!m->vars.at[v].func &&
@@ -383,7 +383,7 @@ int mg_extract_before(struct mg_replay *r, const struct mg_cap_op *op)
     struct mg_extract *x = r->extract;
     uint64_t w[MG_CAP_L_COUNT], args[4096];
     int status = mg_replay_settle(r);
-    if (!x->n) mg_cap_put(&x->out, &(struct mg_cap_op_in){MG_CAP_run, r->run, 3, r->run_line, r->run_line_bytes});
+    if (!x->n) mg_cap_put(&x->out, &(struct mg_cap_op_in){MG_CAP_run, r->run.words, 3, r->run.line, r->run.bytes});
     if (!status) status = put_kernel(r, op->words[MG_CAP_L_KERNEL]);
     if (!status) status = put_memory(r);
     if (!status) status = put_objects(r);

@@ -47,11 +47,11 @@ static void tell(const struct mg_replay *r)
                 (unsigned long long)(r->n_checks - r->n_differ), (unsigned long long)r->n_checks);
     if (r->n_differ && r->extracted)
         fprintf(stderr, "margay replay: %s holds what the replay left, not the program\n", r->extracted);
-    if (r->n_given && !r->quiet)
+    if (r->given.n && !r->quiet)
         fprintf(
             stderr,
             "margay replay: %llu bytes were taken from the capture: launches left them alone here, and another thread of the program may have stored them meanwhile; first beside launch %llu\n",
-            (unsigned long long)r->n_given, (unsigned long long)r->given_at);
+            (unsigned long long)r->given.n, (unsigned long long)r->given.at);
     if (uncompared(r))
         fprintf(stderr, "margay replay: nothing was compared: the capture holds no check\n");
     else if (r->n_unseen && !r->quiet && !r->extract)

@@ -89,6 +89,16 @@ struct mg_before {
     char *was;
 }; /* what lay there before the last launch */
 
+struct mg_given {                    /* memory that another thread of the program may have written while a launch ran */
+    MG_VEC(struct mg_before) before; /* of what the operations behind the last launch say */
+    uint64_t n, at;                  /* bytes that were taken from the capture; first launch of these */
+};
+struct mg_origin {
+    uint64_t words[3];
+    const void *line; /* owner: the reader */
+    size_t bytes;
+};
+
 struct mg_replay {
     const char *path;
     struct mg_cap_reader *reader;
@@ -114,9 +124,7 @@ struct mg_replay {
     size_t granule;
     const char *last_kernel; /* that was launched; owner: kernels */
     uint64_t n_launches, n_checks, n_differ;
-    MG_VEC(struct mg_before) before; /* of memory that the operations behind the last launch say what it left in */
-    uint64_t n_given,
-        given_at;      /* bytes that another thread of the program had stored meanwhile; first launch of these */
+    struct mg_given given;
     uint64_t n_unseen; /* allocations that were freed without a check behind their last launch */
     char *room;
     size_t room_bytes;     /* content on its way */
@@ -125,11 +133,9 @@ struct mg_replay {
     int status;
     struct mg_extract *extract; /* NULL: none is written */
     const char *extracted;      /* its name, once the replay has run */
-    uint64_t run[3];
-    const void *run_line;
-    size_t run_line_bytes;   /* the process that it is of; owner: the reader */
-    bool taken_out;          /* its launches are some of another capture's */
-    bool quiet, differences; /* every check that differs is printed */
+    struct mg_origin run;       /* the process that it is of */
+    bool taken_out;             /* its launches are some of another capture's */
+    bool quiet, differences;    /* every check that differs is printed */
 };
 
 /* main.c */

@@ -22,7 +22,7 @@
 
 enum {
     FEW = 6,  /* requests of a thread */
-    MANY = 64 /* groups of accesses: the assembler takes a second for the code of so many */
+    MANY = 40 /* groups of accesses: the assembler takes a second for the code of so many */
 };
 static const char *const levels[] = {"full", "bytes", NULL}; /* ORDER mg_memory_level */
 static const struct mg_tool_opt memory_opts[] = {
