@@ -48,6 +48,7 @@ struct mg_capture {
     bool host_works;                /* queued work may still write memory of the host */
     cu_stream stream;               /* that all work went to so far, */
     bool uses_stream, uses_streams; /* if any did; more than one */
+    bool captures;                  /* nothing was waited for last, since a stream was being captured into a graph */
     bool lame;                      /* a launch did not end while we waited: nothing is waited for any more */
     uint32_t context;               /* number of the one that the capture was told last, 0: none */
     cu_ctx of;                      /* what is told now is of this one; NULL: of the current one */

@@ -89,9 +89,11 @@ static bool wait_for_all(void)
 
 bool mg_check_wait(bool must)
 {
+    mg_capture.captures = false;
     if (mg_capture.lame || (!must && !affordable())) return false;
     mg_streams_hold();
-    bool ended = !mg_streams_capturing() && wait_for_all();
+    mg_capture.captures = mg_streams_capturing();
+    bool ended = !mg_capture.captures && wait_for_all();
     mg_streams_let();
     if (ended) mg_capture.host_works = false, mg_capture.n_ended = mg_capture.n_launches;
     return ended;

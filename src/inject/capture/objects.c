@@ -52,7 +52,7 @@ static void gone(void *handle)
     if (!mg_capture_looks()) return;
     mg_capture_lock();
     uint64_t n = mg_cap_array_of(handle);
-    if (n && (mg_check_wait(true) || mg_streams_capturing())) drop_array(n);
+    if (n && (mg_check_wait(true) || mg_capture.captures)) drop_array(n);
     mg_capture_unlock();
 }
 
@@ -159,7 +159,7 @@ static void object_gone(uint64_t handle, bool surface)
     mg_capture_lock();
     uint32_t k = objects.n;
     while (k && (objects.at[k - 1].handle != handle || objects.at[k - 1].surface != surface)) k--;
-    if (k && (mg_check_wait(true) || mg_streams_capturing())) {
+    if (k && (mg_check_wait(true) || mg_capture.captures)) {
         objects.at[k - 1] = objects.at[--objects.n];
         PUT(MG_CAP_object_free, handle, surface);
     }
