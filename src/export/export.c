@@ -184,6 +184,21 @@ static void write_one(struct mg_export *x, const struct mg_span *p)
         x->format->span(x, p);
 }
 
+/* Work of unknown time begins when its call does, and stands behind it, whichever was recorded first. */
+static void write_waiting(struct mg_export *x)
+{
+    for (uint32_t k = 0; k < x->waiting.n; k++) write_one(x, &x->waiting.at[k]);
+    x->waiting.n = 0;
+}
+static void write_in_order(struct mg_export *x, const struct mg_span *p)
+{
+    if (x->waiting.n && x->waiting.at[0].begin_ns != p->begin_ns) write_waiting(x);
+    if (mg_export_is_work(p) && p->source == MG_SOURCE_none)
+        *mg_vec_push(&x->waiting) = *p;
+    else
+        write_one(x, p);
+}
+
 /* p: the first of them. */
 static enum mg_err write_spans(struct mg_export *x, const struct mg_span *p, struct mg_diag *d)
 {
@@ -193,11 +208,12 @@ static enum mg_err write_spans(struct mg_export *x, const struct mg_span *p, str
     enum mg_err err = x->format->open(x, d);
     uint64_t all = count_records(x->spans);
     for (; !err && p && !x->failed; p = mg_spans_next(x->spans)) {
-        write_one(x, p);
+        write_in_order(x, p);
         if (x->file) mg_export_drain(x);
         if (++x->result.spans % TELL_EVERY == 0 && x->o->progress)
             x->o->progress(x->o->ctx, x->result.spans, MG_MAX(all, x->result.spans));
     }
+    if (!err) write_waiting(x);
     return err || x->failed ? err : x->format->close(x, d);
 }
 
@@ -213,6 +229,7 @@ static void release(struct mg_export *x)
     mg_memory_release(&x->memory);
     mg_buf_release(&x->buf);
     mg_buf_release(&x->text);
+    mg_vec_release(&x->waiting);
     mg_spans_close(x->spans);
 }
 

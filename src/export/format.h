@@ -40,6 +40,7 @@ struct mg_export {
     uint64_t base_ns;      /* begin of the first span */
     uint64_t base_unix_ns; /* the same as time of day */
     struct mg_tracks tracks;
+    MG_VEC(struct mg_span) waiting; /* work of unknown time at one time: their call may come */
     struct mg_arrows arrows;
     struct mg_messages messages; /* if the format shows them */
     struct mg_memory memory;     /* the same */
