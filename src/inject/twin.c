@@ -400,8 +400,8 @@ static void ask_for(struct mg_body *b, const struct mg_shape *s)
     if (b->state == MG_STATE_NEW) {
         b->threads = s->block[0] * s->block[1] * s->block[2];
         b->ctas = (uint64_t)s->grid[0] * s->grid[1] * s->grid[2];
-        b->most_registers = most;
-        b->must_fit = must_fit;
+        __atomic_store_n(&b->most_registers, most, __ATOMIC_RELAXED); /* another thread may be compiling for its own */
+        __atomic_store_n(&b->must_fit, must_fit, __ATOMIC_RELAXED);
     }
     pthread_mutex_unlock(&building);
 }

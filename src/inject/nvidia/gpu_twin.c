@@ -220,9 +220,10 @@ static struct mg_nv_jit options_of(const struct mg_body *b)
 static void fit_at_once(struct mg_body *b)
 {
     struct mg_gpu_body *g = b->gpu;
-    unsigned regs = attribute(CUDEV_MAX_REGISTERS_PER_MULTIPROCESSOR, 65536), most = b->most_registers, ctas;
+    unsigned regs = attribute(CUDEV_MAX_REGISTERS_PER_MULTIPROCESSOR, 65536),
+             most = __atomic_load_n(&b->most_registers, __ATOMIC_RELAXED), ctas;
     const char *body;
-    if (!is_large(b) || !b->must_fit || !most || most >= MOST || g->cap) return;
+    if (!is_large(b) || !__atomic_load_n(&b->must_fit, __ATOMIC_RELAXED) || !most || most >= MOST || g->cap) return;
     g->cap = most;
     g->text = fewer(b, most);
     unsigned bound = g->text ? 0 : bound_of(b->variant->text, &body);
