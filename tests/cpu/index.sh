@@ -78,22 +78,18 @@ int main(int n, char **)
 C
 "$NVCC" -O3 -arch=sm_90 -cudart shared index.cu -o index || { echo "FAIL nvcc"; exit 1; }
 export MARGAY_CPU_STORE=off
-run() # NAME OPTION...: what it printed, and its counts
-{
-    name=$1
+. "$ROOT/tests/cpu/counted.inc"
+run() { # NAME OPTION...: and what happens outside
+    n=$1
     shift
-    "$MARGAY" run -q --workers 1 -o "$name" "$@" -- ./index > "$name.out" 2>&1 || { echo "FAIL $name"; cat "$name.out"; exit 1; }
-    "$MARGAY" report "$name" --json | python3 -c 'import json, sys
-for k in json.load(sys.stdin)["kernels"]: print([(b["thread_entries"], b["warp_entries"]) for b in k["blocks"]])' > "$name.counts"
-    for far in "far" "far crooked"; do "$MARGAY" run -q --workers 1 -t none -o "$name.far" "$@" -- ./index $far 2>&1 | grep -v profile; done > "$name.far.out"
+    counted "$n" index "$@"
+    for far in "far" "far crooked"; do "$MARGAY" run -q --workers 1 -t none -o "$n.far" "$@" -- ./index $far 2>&1 | grep -v profile; done > "$n.far.out"
 }
 run emu --device emu
 mkdir avx512 avx2 base
 for isa in avx512 $([ $(($$ % 2)) = 0 ] && echo avx2 || echo base); do # two of the three a run
     MARGAY_CPU_DUMP=$isa MARGAY_CPU_TIER=sync MARGAY_ISA=$isa run cpu.$isa --device cpu
-    for what in out counts far.out; do
-        cmp -s emu.$what cpu.$isa.$what || { echo "FAIL $isa"; diff emu.$what cpu.$isa.$what; exit 1; }
-    done
+    as_emulator cpu.$isa out counts far.out
 done
 [ "$(grep -c block emu.out)" = 18 ] && grep -q '[1-9]' emu.counts && grep -q 700 emu.far.out && grep -q 716 emu.far.out || { echo "FAIL nothing was compared"; cat emu.out emu.far.out; exit 1; }
 grep -q avx512f /proc/cpuinfo || exit 0

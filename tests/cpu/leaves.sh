@@ -77,18 +77,12 @@ int main()
 }
 C
 "$NVCC" -O3 -arch=sm_90 -cudart shared leaves.cu -o leaves || { echo "FAIL nvcc"; exit 1; }
-run() { # NAME OPTION...: what it printed, and its counts
-    name=$1
-    shift
-    "$MARGAY" run -q --workers 1 -o "$name" "$@" -- ./leaves > "$name.out" 2>&1 || { echo "FAIL $name"; cat "$name.out"; exit 1; }
-    "$MARGAY" report "$name" --json | python3 -c 'import json, sys
-for k in json.load(sys.stdin)["kernels"]: print([(b["thread_entries"], b["warp_entries"]) for b in k["blocks"]])' > "$name.counts"
-}
-run emu --device emu
+. "$ROOT/tests/cpu/counted.inc"
+counted emu leaves --device emu
 for how in 0 1500; do
     for isa in avx512 $([ $(($$ % 2)) = 0 ] && echo avx2 || echo base); do # two of the three a run
-        MARGAY_CPU_TIER=sync MARGAY_CPU_LIVE=$how MARGAY_ISA=$isa run cpu.$how.$isa --device cpu
-        cmp -s emu.out cpu.$how.$isa.out && cmp -s emu.counts cpu.$how.$isa.counts || { echo "FAIL $isa $how"; diff emu.out cpu.$how.$isa.out; diff emu.counts cpu.$how.$isa.counts; exit 1; }
+        MARGAY_CPU_TIER=sync MARGAY_CPU_LIVE=$how MARGAY_ISA=$isa counted cpu.$how.$isa leaves --device cpu
+        as_emulator cpu.$how.$isa out counts
     done
 done
 grep -q '[1-9]' emu.counts && grep -q early emu.out && grep -q behind emu.out || { echo "FAIL nothing was counted"; exit 1; }

@@ -67,22 +67,13 @@ int main(void)
 }
 C
 "$NVCC" -O3 -arch=sm_90 -cudart shared resume.cu -o resume || { echo "FAIL nvcc"; exit 1; }
-run() # NAME OPTION...: what it printed, and its counts
-{
-    name=$1
-    shift
-    "$MARGAY" run -q --workers 1 -o "$name" "$@" -- ./resume > "$name.out" 2>&1 || { echo "FAIL $name"; cat "$name.out"; exit 1; }
-    "$MARGAY" report "$name" --json | python3 -c 'import json, sys
-for k in json.load(sys.stdin)["kernels"]: print([(b["thread_entries"], b["warp_entries"]) for b in k["blocks"]])' > "$name.counts"
-}
+. "$ROOT/tests/cpu/counted.inc"
 export MARGAY_CPU_STORE=off
-run emu --device emu
+counted emu resume --device emu
 mkdir dump
 for isa in avx512 $([ $(($$ % 2)) = 0 ] && echo avx2 || echo base); do # two of the three a run
-    MARGAY_CPU_DUMP=dump MARGAY_CPU_TIER=sync MARGAY_ISA=$isa run cpu.$isa --device cpu
-    for what in out counts; do
-        cmp -s emu.$what cpu.$isa.$what || { echo "FAIL $isa"; diff emu.$what cpu.$isa.$what; exit 1; }
-    done
+    MARGAY_CPU_DUMP=dump MARGAY_CPU_TIER=sync MARGAY_ISA=$isa counted cpu.$isa resume --device cpu
+    as_emulator cpu.$isa out counts
 done
 [ "$(grep -c . emu.out)" = 5 ] && grep -q '[1-9]' emu.counts || { echo "FAIL nothing was compared"; cat emu.out; exit 1; }
 for k in bins rows ends; do grep -q '^resume' dump/*$k*w0.ll || { echo "FAIL: $k is not gone on with"; exit 1; }; done

@@ -82,20 +82,16 @@ int main(int n, char **)
 }
 C
 "$NVCC" -O3 -arch=sm_90 -cudart shared strided.cu -o strided || { echo "FAIL nvcc"; exit 1; }
-run() # NAME OPTION...: what it printed, and its counts
-{
-    name=$1
+. "$ROOT/tests/cpu/counted.inc"
+run() { # NAME OPTION...: and what happens outside
+    n=$1
     shift
-    "$MARGAY" run -q --workers 1 -o "$name" "$@" -- ./strided > "$name.out" 2>&1 || { echo "FAIL $name"; cat "$name.out"; exit 1; }
-    "$MARGAY" report "$name" --json | python3 -c 'import json, sys
-for k in json.load(sys.stdin)["kernels"]: print([(b["thread_entries"], b["warp_entries"]) for b in k["blocks"]])' > "$name.counts"
-    "$MARGAY" run -q --workers 1 -t none -o "$name.far" "$@" -- ./strided far 2>&1 | grep -v profile > "$name.far.out"
+    counted "$n" strided "$@"
+    "$MARGAY" run -q --workers 1 -t none -o "$n.far" "$@" -- ./strided far 2>&1 | grep -v profile > "$n.far.out"
 }
 run emu --device emu
 for isa in avx512 $([ $(($$ % 2)) = 0 ] && echo avx2 || echo base); do # two of the three a run
     MARGAY_CPU_TIER=sync MARGAY_ISA=$isa run cpu.$isa --device cpu
-    for what in out counts far.out; do
-        cmp -s emu.$what cpu.$isa.$what || { echo "FAIL $isa"; diff emu.$what cpu.$isa.$what; exit 1; }
-    done
+    as_emulator cpu.$isa out counts far.out
 done
 [ "$(grep -c stride emu.out)" = 8 ] && grep -q '[1-9]' emu.counts && [ -s emu.far.out ] || { echo "FAIL nothing was compared"; cat emu.out; exit 1; }
