@@ -12,11 +12,16 @@ def cupti_times(margay, run):
     return {w['launch']: max(1, w['end'] - w['begin']) for w in work if w['work'] == 'kernel' and w['launch'] is not None}
 
 
-def launches(margay, run):
-    """Row of `margay report --csv --table launches` and nanoseconds, of each launch that has a time."""
+def launch_rows(margay, run):
+    """Those of `margay report --csv --table launches`."""
     text = subprocess.run([margay, 'report', run, '--csv', '--table', 'launches'], stdout=subprocess.PIPE, text=True).stdout
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def launches(margay, run):
+    """Row and nanoseconds, of each launch that has a time."""
     known = cupti_times(margay, run)
-    times = [(r, known.get(int(r['launch'])) or int(r['time_ns'] or 0)) for r in csv.DictReader(io.StringIO(text))]
+    times = [(r, known.get(int(r['launch'])) or int(r['time_ns'] or 0)) for r in launch_rows(margay, run)]
     return [(r, t) for r, t in times if t]
 
 

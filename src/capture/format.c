@@ -21,6 +21,11 @@ uint32_t mg_cap_op_words(uint32_t kind)
     return kind < MG_CAP_OP_COUNT ? ops[kind].words : 0;
 }
 
+bool mg_cap_has_content(uint32_t kind)
+{
+    return kind == MG_CAP_image || kind == MG_CAP_write || kind == MG_CAP_left || kind == MG_CAP_copy3d;
+}
+
 static uint64_t fold(uint64_t a, uint64_t b)
 {
     __extension__ unsigned __int128 p = (unsigned __int128)a * b;

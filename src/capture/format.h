@@ -96,5 +96,6 @@ void mg_cap_hash(const void *p, size_t bytes, uint64_t out[2]);
 bool mg_cap_has_addresses(const char *p, uint64_t bytes);
 const char *mg_cap_op_name(uint32_t kind); /* "launch"; NULL: there is none */
 uint32_t mg_cap_op_words(uint32_t kind);
+bool mg_cap_has_content(uint32_t kind);
 
 #endif

@@ -144,9 +144,7 @@ static const char *check_content(const struct mg_cap_reader *r, const struct mg_
 {
     uint64_t bytes = mg_cap_content_bytes(op);
     uint32_t fixed = mg_cap_op_words(op->kind), n = op->n_words - fixed;
-    bool has_content =
-        op->kind == MG_CAP_image || op->kind == MG_CAP_write || op->kind == MG_CAP_left || op->kind == MG_CAP_copy3d;
-    if (!has_content) return NULL;
+    if (!mg_cap_has_content(op->kind)) return NULL;
     if (bytes > MOST_CONTENT) return "an operation's content is too long";
     if (bytes <= MG_CAP_INLINE)
         return n || op->payload_bytes != bytes ? "an operation has not the content that it claims" : NULL;

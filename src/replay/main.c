@@ -103,10 +103,12 @@ int main(int argc, char **argv)
     if (!status) status = mg_replay_start(&r);
     if (!status && extract) status = mg_extract_open(&r, extract, launches);
     if (!status) mg_replay_run(&r);
-    bool begun = r.extract;
-    r.extracted = begun ? extract : NULL;
+    if (r.extract) r.extracted = extract;
     if (!r.status && extract) mg_extract_close(&r);
-    if (r.status && begun) unlink(extract); /* nobody can replay it */
+    if (r.status && r.extracted) { /* nobody can replay it */
+        unlink(r.extracted);
+        r.extracted = NULL;
+    }
     tell(&r);
     if (r.status || r.n_differ) return r.status ? r.status : MG_REPLAY_DIFFERS;
     return uncompared(&r) && !extract ? MG_REPLAY_UNCOMPARED : MG_REPLAY_OK;

@@ -23,10 +23,13 @@ struct role {
     uint64_t sequence; /* hash of kernels and geometries, in their order unless that says nothing */
     bool paired;
 };
+struct rule { /* how launches of two runs are told apart */
+    bool any_geometry, by_thread, ordered, by_device;
+};
 struct roles {
     struct mg_arena arena;
     const struct mg_subset_program *s;
-    bool any_geometry, ordered, by_device;
+    struct rule rule;
     struct role *at;
     uint32_t n;
 };
@@ -83,7 +86,7 @@ static uint64_t kind_of(const struct roles *r, const struct mg_plaunch *l)
 {
     const char *name = r->s->p->kernels[l->kernel].name;
     uint64_t h = mg_hash64(name, strlen(name), 1);
-    if (r->any_geometry) return h;
+    if (r->rule.any_geometry) return h;
     h = mg_hash64(l->grid, sizeof l->grid, h);
     return mg_hash64(l->block, sizeof l->block, h);
 }
@@ -91,13 +94,8 @@ static uint64_t kind_of(const struct roles *r, const struct mg_plaunch *l)
 static uint64_t sequence_with(const struct roles *r, uint64_t so_far, const struct mg_plaunch *l)
 {
     uint64_t w[] = {so_far, kind_of(r, l)};
-    return r->ordered ? mg_hash64(w, sizeof w, 2) : so_far + mg_hash64(w + 1, sizeof *w, 2);
+    return r->rule.ordered ? mg_hash64(w, sizeof w, 2) : so_far + mg_hash64(w + 1, sizeof *w, 2);
 }
-
-/* How launches of two runs are told apart. */
-struct rule {
-    bool any_geometry, by_thread, ordered, by_device;
-};
 
 static void roles_init(struct roles *r, const struct mg_subset_program *s, struct rule rule)
 {
@@ -105,8 +103,7 @@ static void roles_init(struct roles *r, const struct mg_subset_program *s, struc
     MG_VEC(struct role) all = {0};
     uint32_t *of = mg_xcalloc(s->n_launches + 1, sizeof *of);
     uint64_t k;
-    *r =
-        (struct roles){.s = s, .any_geometry = rule.any_geometry, .ordered = rule.ordered, .by_device = rule.by_device};
+    *r = (struct roles){.s = s, .rule = rule};
     if (rule.by_thread) find_shared(s, &shared);
     for (uint64_t i = 0; i < s->n_launches; i++) {
         const struct mg_plaunch *l = s->launches[i].l;
@@ -159,7 +156,7 @@ static bool is_same(const struct roles *a, uint64_t i, const struct roles *b, ui
 {
     const struct mg_plaunch *x = a->s->launches[i].l, *y = b->s->launches[j].l;
     if (strcmp(a->s->p->kernels[x->kernel].name, b->s->p->kernels[y->kernel].name)) return false;
-    return a->any_geometry ||
+    return a->rule.any_geometry ||
            (!memcmp(x->grid, y->grid, sizeof x->grid) && !memcmp(x->block, y->block, sizeof x->block));
 }
 
@@ -168,7 +165,7 @@ static enum mg_err tell_role(const struct roles *a, const struct role *x, const 
                              struct mg_diag *d)
 {
     char where[64];
-    for (uint64_t k = 0; y && a->ordered && k < x->n && k < y->n; k++)
+    for (uint64_t k = 0; y && a->rule.ordered && k < x->n && k < y->n; k++)
         if (!is_same(a, x->at[k], b, y->at[k])) return tell_difference(a->s, x->at[k], b->s, y->at[k], d);
     if (y && x->n == y->n)
         return mg_diag_err(d, MG_ERR_INPUT, "%s has other launches than %s in stream %llu: the runs differ", b->s->dir,
@@ -209,7 +206,7 @@ static enum mg_err refuse_twins(const struct roles *r, const struct roles *other
     for (uint32_t i = 0; i < r->n; i++)
         for (uint32_t j = 0; j < i; j++) {
             const struct role *x = &r->at[i], *y = &r->at[j];
-            if (x->sequence != y->sequence || x->n != y->n || (r->by_device && x->device != y->device)) continue;
+            if (x->sequence != y->sequence || x->n != y->n || (r->rule.by_device && x->device != y->device)) continue;
             if (x->thread && in_stream(x, y))
                 return mg_diag_err(d, MG_ERR_INPUT,
                                    "%s: two threads make the same launches in stream %llu: " NOT_KNOWN "; " REPLAYS,
@@ -260,12 +257,12 @@ static const struct mg_plaunch *counted_apart(const struct roles *r, const struc
 }
 
 /* a has counts. One of them is a replay, which has no threads, or they have graphs. */
-static enum mg_err look_at_kinds(const struct roles *a, const struct roles *b, struct rule rule, struct mg_diag *d)
+static enum mg_err look_at_kinds(const struct roles *a, const struct roles *b, struct mg_diag *d)
 {
     struct mg_map threads = MG_MAP_INIT, graphs = MG_MAP_INIT;
     const struct mg_plaunch *l = NULL;
     enum mg_err err = MG_ERR_OK;
-    if (!rule.by_thread) {
+    if (!a->rule.by_thread) {
         kinds_of_threads(a, &threads);
         kinds_of_threads(b, &threads);
         l = counted_apart(a, &threads);
@@ -275,7 +272,7 @@ static enum mg_err look_at_kinds(const struct roles *a, const struct roles *b, s
                           "several threads launch %.80s in stream %llu, with other counts, and one of %s and %s is a "
                           "replay: " NOT_KNOWN "; " REPLAYS,
                           a->s->p->kernels[l->kernel].demangled, (unsigned long long)l->stream, a->s->dir, b->s->dir);
-    if (!err && !rule.ordered) {
+    if (!err && !a->rule.ordered) {
         kinds_of_graphs(a, &graphs);
         kinds_of_graphs(b, &graphs);
         l = counted_apart(a, &graphs);
@@ -297,7 +294,7 @@ static struct role *partner_of(const struct role *x, const struct roles *b, bool
     for (uint32_t k = 0; k < b->n; k++) {
         struct role *y = &b->at[k];
         if (y->paired || y->process != x->process || y->sequence != x->sequence || y->n != x->n ||
-            (b->by_device && y->device != x->device))
+            (b->rule.by_device && y->device != x->device))
             continue;
         if (by_stream ? in_stream(x, y) && !y->thread == !x->thread : !found)
             found = y;
@@ -326,7 +323,7 @@ static struct kind_at *kinds_in_order(const struct roles *r, const struct role *
 {
     struct kind_at *all = mg_xcalloc(x->n + 1, sizeof *all);
     for (uint64_t k = 0; k < x->n; k++)
-        all[k] = (struct kind_at){r->ordered ? 0 : kind_of(r, r->s->launches[x->at[k]].l), k};
+        all[k] = (struct kind_at){r->rule.ordered ? 0 : kind_of(r, r->s->launches[x->at[k]].l), k};
     qsort(all, x->n, sizeof *all, by_kind);
     return all;
 }
@@ -380,7 +377,7 @@ enum mg_err mg_subset_program_pair(const struct mg_subset_program *a, struct mg_
     if (!err) err = knows_threads(&rb, &ra, d);
     if (!err) err = knows_threads(&ra, &rb, d);
     if (!err) err = refuse_twins(&ra, &rb, d);
-    if (!err) err = look_at_kinds(&ra, &rb, rule, d);
+    if (!err) err = look_at_kinds(&ra, &rb, d);
     if (!err) err = pair_roles(&ra, &rb, place, d);
     if (!err && a->n_launches != b->n_launches) err = tell_counts(a, a->n_launches, b, b->n_launches, "", d);
     if (!err) {

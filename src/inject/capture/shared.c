@@ -87,6 +87,7 @@ void mg_shared_before(void)
 
 void mg_shared_after(void)
 {
-    bool alone = mg_capture.shares && mg_capture.alone && is_alone();
-    if (mg_capture.shares) refresh_all(alone ? THE_LAUNCHS : ANYBODYS, alone);
+    if (!mg_capture.shares) return;
+    bool alone = mg_capture.alone && is_alone();
+    refresh_all(alone ? THE_LAUNCHS : ANYBODYS, alone);
 }
