@@ -54,6 +54,7 @@ void mg_gpu_work_end(struct mg_call_frame *f, cu_result result);
  * (gpu_assembly.c). */
 uint64_t mg_gpu_assembly_begin(size_t bytes);
 void mg_gpu_assembly_end(size_t bytes, uint64_t began);
+void mg_gpu_assembly_say(const char *kernel, size_t bytes, uint64_t began, const char *how); /* with --verbose */
 
 /* What is given to the assembler, and how, for a body of mg_twin_ahead; false: nothing is, before it is launched. */
 bool mg_gpu_text_ahead(struct mg_body *b, char **text, struct mg_nv_jit *j);

@@ -42,7 +42,7 @@ struct order { /* an image, held, whose kernels are wanted */
 };
 struct work {
     struct user user;
-    char *text;
+    char *name, *text;
     size_t bytes;
     struct mg_nv_jit jit;
 };
@@ -86,6 +86,7 @@ static void drop_user(struct user *u) /* under the lock */
 
 static void work_free(struct work *w)
 {
+    free(w->name);
     free(w->text);
     free(w);
 }
@@ -97,9 +98,9 @@ static void *assemble(void *arg)
     mg_thread_name("margay-ahead");
     mg_capture_relax();
     if (enter(&w->user)) {
-        uint64_t start = mg_gpu_assembly_begin(w->bytes);
+        uint64_t start = mg_now_ns();
         mg_nv_compile_ahead(w->text, w->bytes, &w->jit);
-        mg_gpu_assembly_end(w->bytes, start);
+        mg_gpu_assembly_say(w->name ? w->name : "", w->bytes, start, "ahead");
         MG_REAL_AS(cuCtxSetCurrent, cu_ctx)(NULL);
     }
     pthread_mutex_lock(&lock);
@@ -160,6 +161,7 @@ static bool make(struct order *o, const struct kernel *k)
     if (b) mg_twin_ahead_free(b);
     if (!w) return true;
     w->bytes = strlen(w->text);
+    w->name = strdup(name);
     if (mg_nv_is_compiled(w->text, w->bytes, &w->jit)) {
         work_free(w);
         return false;

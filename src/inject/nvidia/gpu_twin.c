@@ -304,6 +304,7 @@ void mg_gpu_compile(struct mg_body *b)
         g->rc = mg_nv_compile(text_of(b), bytes, &j, &g->code, &g->code_bytes, g->why, sizeof g->why);
         g->compiled = true;
         mg_gpu_assembly_end(bytes, start);
+        if (!j.whole) mg_gpu_assembly_say(b->inst->code->name, bytes, start, "linked, or waited for");
     }
     pthread_mutex_unlock(&g->compiling);
 }
@@ -334,6 +335,7 @@ static cu_result load_code(struct mg_body *b, const char *text, const void *code
     uint64_t start = code ? 0 : mg_gpu_assembly_begin(bytes);
     cu_result rc = mg_nv_load(text, code, j, &m, why, room);
     if (!code) mg_gpu_assembly_end(bytes, start);
+    if (!code) mg_gpu_assembly_say(b->inst->code->name, bytes, start, "compiled as a whole while it is loaded");
     if (rc == CUE_SUCCESS && (rc = MG_REAL_AS(cuModuleGetFunction, cu_function *, cu_module,
                                               const char *)(f, m, b->inst->code->name)) != CUE_SUCCESS)
         snprintf(why, room, "the instrumented code has no such kernel");
