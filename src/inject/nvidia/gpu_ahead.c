@@ -23,9 +23,10 @@
 #include "inject/twin.h"
 
 #define MOST_THREADS 16u
-#define MOST_KERNELS 64u          /* of an image: those of fewest instructions */
+#define MOST_KERNELS 64u          /* of an image: those of fewest instructions, */
+#define LEAST_INSTS  64u          /* with so many at least */
 #define MOST_BYTES   (6u << 20)   /* of text: under way at once; assembled for nobody */
-#define LEAST_BYTES  (64u << 10)  /* what a text counts for at least */
+#define LEAST_BYTES  (64u << 10)  /* shorter texts are assembled in no time, those of smaller kernels are mostly shorter */
 #define LEAVE_NS     10000000000u /* a context that ends waits so long at most */
 
 struct user { /* a thread of ours that has made a context its own */
@@ -116,17 +117,16 @@ static void *assemble(void *arg)
 static void begin(struct order *o, struct work *w)
 {
     uint32_t most = MG_MIN(mg_thread_cpus() - 1, MOST_THREADS);
-    uint64_t weight = MG_MAX(w->bytes, (size_t)LEAST_BYTES);
     pthread_mutex_lock(&lock);
     while (!stopped && !o->over && n_running && (n_running >= most || bytes_running + w->bytes > MOST_BYTES))
         pthread_cond_wait(&change, &lock);
-    bool may = !stopped && !o->over && bytes_begun + weight <= MOST_BYTES + 2 * mg_nv_ahead_used();
+    bool may = !stopped && !o->over && bytes_begun + w->bytes <= MOST_BYTES + 2 * mg_nv_ahead_used();
     if (may) {
         w->user.ctx = o->user.ctx;
         add_user(&w->user);
         n_running++;
         bytes_running += w->bytes;
-        bytes_begun += weight;
+        bytes_begun += w->bytes;
     }
     pthread_mutex_unlock(&lock);
     if (may && mg_thread_start(assemble, w, 0, NULL)) return;
@@ -149,7 +149,7 @@ static uint32_t registers_of(const struct mg_ptx *p, const char *kernel)
     return 0;
 }
 
-/* False: the cache has it, others will be there, too. */
+/* False: that is enough of them. The cache has this one, and so it will have others; or it is far too short. */
 static bool make(struct order *o, const struct kernel *k)
 {
     const struct mg_module *m = o->im->ptx[k->text].m;
@@ -162,12 +162,12 @@ static bool make(struct order *o, const struct kernel *k)
     if (!w) return true;
     w->bytes = strlen(w->text);
     w->name = strdup(name);
-    if (mg_nv_is_compiled(w->text, w->bytes, &w->jit)) {
+    bool more = w->bytes >= LEAST_BYTES / 4 && !mg_nv_is_compiled(w->text, w->bytes, &w->jit);
+    if (more && w->bytes >= LEAST_BYTES)
+        begin(o, w);
+    else
         work_free(w);
-        return false;
-    }
-    begin(o, w);
-    return true;
+    return more;
 }
 
 static int by_size(const void *a, const void *b)
@@ -184,7 +184,7 @@ static void list_kernels(const struct order *o, kernel_list *all)
         for (mg_id f = 1; m && f < m->funcs.n; f++) {
             const struct mg_func *fn = &m->funcs.at[f];
             const char *name = mg_name(m, fn->name);
-            if (fn->kind == MG_FUNC_entry && fn->defined && strcmp(name, o->asked) &&
+            if (fn->kind == MG_FUNC_entry && fn->defined && fn->n_insts >= LEAST_INSTS && strcmp(name, o->asked) &&
                 mg_kernel_matches(mg_session.config.kernel_glob, name))
                 *mg_vec_push(all) = (struct kernel){t, fn->n_insts, f};
         }
