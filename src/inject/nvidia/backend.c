@@ -100,8 +100,9 @@ static void flush(uint64_t timeout_ns)
 static void context_ends(void *ctx, int device)
 {
     if (mg_session.cannot) return;
+    bool destroyed = ctx != NULL;
     ctx = ctx ? ctx : mg_nv_ctx_primary(device);
-    if (ctx) mg_gpu_ahead_leave(ctx);
+    if (ctx) mg_gpu_ahead_leave(ctx, destroyed);
     if (ctx) mg_nv_ctx_ends(ctx, DRAIN_AT_DEATH_NS);
 }
 

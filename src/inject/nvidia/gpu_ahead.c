@@ -6,13 +6,18 @@
  *
  * Bounds: the program keeps a processor; texts under way, and those that were assembled and not asked for, have so many
  * bytes together, and what a program uses of them it may have once more. A text that the cache has says that the program
- * has run before: nothing is done then. Nothing is loaded, and no call of the driver's is made but the linker's. A context
- * that ends waits for what is under way in it; a process that ends does not. */
+ * has run before: nothing is done then. Nothing is loaded, and no call of the driver's is made but the linker's.
+ *
+ * The linker cannot be stopped. A process that exits beside it crashes in three of eight cases (H200, CUDA 13.0: what the
+ * compiler's destructors free is in use), so exit waits for what is under way, by a handler that runs before those
+ * destructors: registered when the compiler is there. Ways out without handlers wait for nothing. The primary context may
+ * be reset beside it; others are not destroyed before it is done. */
 #include "inject/nvidia/gpu.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/io.h"
 #include "base/thread.h"
@@ -27,7 +32,8 @@
 #define LEAST_INSTS  64u          /* with so many at least */
 #define MOST_BYTES   (6u << 20)   /* of text: under way at once; assembled for nobody */
 #define LEAST_BYTES  (64u << 10)  /* shorter texts are assembled in no time, those of smaller kernels are mostly shorter */
-#define LEAVE_NS     10000000000u /* a context that ends waits so long at most */
+#define MOST_TEXT    (3u << 19)   /* of one: who leaves may have to wait for it */
+#define LEAVE_S      60           /* so long at most */
 
 struct user { /* a thread of ours that has made a context its own */
     struct user *next;
@@ -113,6 +119,45 @@ static void *assemble(void *arg)
     return NULL;
 }
 
+/* At exit, and before a context is destroyed: under the lock, until no thread is in it (NULL: in any). */
+static void wait_for(cu_ctx ctx)
+{
+    struct timespec now, say;
+    clock_gettime(CLOCK_REALTIME, &now);
+    say = (struct timespec){now.tv_sec + 1, now.tv_nsec};
+    for (bool said = false;;) {
+        const struct user *u = users;
+        while (u && ctx && u->ctx != ctx) u = u->next;
+        if (!u) return;
+        struct timespec end = {now.tv_sec + LEAVE_S, now.tv_nsec};
+        if (!pthread_cond_timedwait(&change, &lock, said ? &end : &say)) continue;
+        if (said) return;
+        said = true;
+        mg_session_say("waits for the driver's assembler, which cannot be stopped; what it makes is kept for other runs");
+    }
+}
+
+static void wait_at_exit(void)
+{
+    if ((uint32_t)getpid() != mg_session.pid) return; /* a fork has none of our threads */
+    pthread_mutex_lock(&lock);
+    stopped = true;
+    pthread_cond_broadcast(&change);
+    wait_for(NULL);
+    pthread_mutex_unlock(&lock);
+}
+
+/* The compiler is there, and exit will wait for it. */
+static bool is_armed(void)
+{
+    static bool armed; /* of the maker alone */
+    if (!armed) {
+        mg_nv_load_linker();
+        armed = !atexit(wait_at_exit);
+    }
+    return armed;
+}
+
 /* Begins when there is room for it. */
 static void begin(struct order *o, struct work *w)
 {
@@ -163,7 +208,7 @@ static bool make(struct order *o, const struct kernel *k)
     w->bytes = strlen(w->text);
     w->name = strdup(name);
     bool more = w->bytes >= LEAST_BYTES / 4 && !mg_nv_is_compiled(w->text, w->bytes, &w->jit);
-    if (more && w->bytes >= LEAST_BYTES)
+    if (more && w->bytes >= LEAST_BYTES && w->bytes <= MOST_TEXT && is_armed())
         begin(o, w);
     else
         work_free(w);
@@ -261,20 +306,13 @@ void mg_gpu_ahead(struct mg_body *b)
     add(im, b->inst->code->name, ctx, b->variant->set);
 }
 
-void mg_gpu_ahead_leave(void *ctx)
+void mg_gpu_ahead_leave(void *ctx, bool destroyed)
 {
-    struct timespec end;
-    clock_gettime(CLOCK_REALTIME, &end);
-    end.tv_sec += LEAVE_NS / 1000000000u;
     pthread_mutex_lock(&lock);
     for (struct order *o = orders; o; o = o->next) o->over |= o->user.ctx == ctx;
     if (current) current->over |= current->user.ctx == ctx;
     pthread_cond_broadcast(&change);
-    for (;;) {
-        const struct user *u = users;
-        while (u && u->ctx != ctx) u = u->next;
-        if (!u || pthread_cond_timedwait(&change, &lock, &end)) break;
-    }
+    if (destroyed) wait_for(ctx);
     pthread_mutex_unlock(&lock);
 }
 

@@ -234,6 +234,17 @@ static cu_result link_text(const char *ptx, size_t bytes, struct options *o, voi
     return rc;
 }
 
+void mg_nv_load_linker(void)
+{
+    static const char text[] = ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry nothing()\n{\nret;\n}\n";
+    struct options o;
+    void *code = NULL;
+    size_t bytes;
+    set_options(&o, &(struct mg_nv_jit){.opt_level = -1});
+    link_text(text, sizeof text - 1, &o, &code, &bytes);
+    free(code);
+}
+
 static void do_job(struct job *job, const char *ptx, size_t bytes, const struct mg_nv_jit *j)
 {
     char path[PATH_MAX];
