@@ -4,11 +4,11 @@
  *   a branch on a dark register           blocks up to where its ways meet (its postdominator) are under it: what they
  *                                         write is dark
  *
- * The kernel may wait where a dark branch, or one under it, leaves the loop, and where a dark branch leads back to itself
- * before its ways meet, by blocks that read. Else the blocks that are under no dark branch run in an order, and as often,
- * as no other CTA can change: from each dark branch a thread comes to where its ways meet by what it holds already.
- * Memory is one place: what is read from shared or local memory may be what another warp has read elsewhere. The order
- * of instructions is not asked for, so a register is dark in all of the loop or nowhere. */
+ * The kernel may wait where a dark branch, or one under it, leaves the loop, and where a dark branch leads back to
+ * itself before its ways meet, by blocks that read. Else the blocks that are under no dark branch run in an order, and
+ * as often, as no other CTA can change: from each dark branch a thread comes to where its ways meet by what it holds
+ * already. Memory is one place: what is read from shared or local memory may be what another warp has read elsewhere.
+ * The order of instructions is not asked for, so a register is dark in all of the loop or nowhere. */
 #include "analysis/await.h"
 
 #include <stdlib.h>

@@ -115,8 +115,7 @@ static void keep_texts(struct mg_img *im, const struct mg_image *src)
     for (uint32_t g = 0; g < n_groups; g++) {
         const struct mg_image_entry *e = mg_image_best_ptx(src, g, sm);
         if (e && !keep_text(im, e)) im->why = MG_REASON_no_memory;
-        if (e && !im->why && mg_session_can(MG_BACKEND_COMPILES_APART))
-            find_registers(&im->ptx[im->n_ptx - 1], src, g);
+        if (e && !im->why && mg_session_can(MG_BACKEND_COMPILES_APART)) find_registers(&im->ptx[im->n_ptx - 1], src, g);
     }
     if (!im->n_ptx && !im->why) im->why = has_ptx(src) ? MG_REASON_no_ptx_device : MG_REASON_no_ptx;
     if (im->n_ptx > 1) im->linked = true;

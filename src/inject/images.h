@@ -40,7 +40,7 @@ struct mg_img {
     struct mg_module *whole; /* all texts linked, when no driver gives that */
     bool tried;              /* to link them */
     struct mg_code *codes;   /* newest first; under the session's lock */
-    uint32_t ahead;          /* of a first: the set of tools with which others of its kernels were looked at last; atomic */
+    uint32_t ahead; /* of a first: the set of tools with which others of its kernels were looked at last; atomic */
 };
 /* What parsing a text takes, and what making a twin of a kernel in it takes: several times what was measured. */
 #define MG_PARSE_BYTES(text) (((size_t)1 << 20) + 16 * (size_t)(text))

@@ -56,9 +56,9 @@ void mg_kernel_prepare(struct mg_body *b);
 bool mg_kernel_twin(struct mg_body *b, const struct mg_shape *s);
 /* Gives back its text and all that belongs to that. */
 void mg_variant_clear(struct mg_variant *v);
-/* A kernel of a text of the image, which nobody has launched, with these tools, for any launch: known to nobody else, in
- * no context, good for its text alone. registers: of the native code, 0: not known. NULL: it has none, or one that would
- * be another for its launch. The image is held. */
+/* A kernel of a text of the image, which nobody has launched, with these tools, for any launch: known to nobody else,
+ * in no context, good for its text alone. registers: of the native code, 0: not known. NULL: it has none, or one that
+ * would be another for its launch. The image is held. */
 struct mg_body *mg_twin_ahead(struct mg_img *im, uint32_t text, mg_id kernel, uint32_t set, uint32_t registers);
 void mg_twin_ahead_free(struct mg_body *b);
 const struct mg_module *mg_twin_parsed(struct mg_img *im, uint32_t text); /* NULL: it cannot be */

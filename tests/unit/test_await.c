@@ -80,8 +80,9 @@ MG_TEST(await_calls_are_followed)
 {
     WAITS("L:\n{\n.param .b64 x;\n.param .b32 y;\nst.param.b64 [x], %rd1;\ncall (y), poll, (x);\n"
           "ld.param.b32 %r2, [y];\n}\nsetp.eq.u32 %p2, %r2, 0;\n@%p2 bra L;\n");
-    NEVER("{\n.param .b64 x;\n.param .b32 y;\nst.param.b64 [x], %rd1;\ncall (y), poll, (x);\nld.param.b32 %r2, [y];\n}\n"
-          "setp.eq.u32 %p2, %r2, 0;\n@%p2 bra M;\nadd.u32 %r2, %r2, 1;\nM:\n");
+    NEVER(
+        "{\n.param .b64 x;\n.param .b32 y;\nst.param.b64 [x], %rd1;\ncall (y), poll, (x);\nld.param.b32 %r2, [y];\n}\n"
+        "setp.eq.u32 %p2, %r2, 0;\n@%p2 bra M;\nadd.u32 %r2, %r2, 1;\nM:\n");
     NEVER("{\n.param .b64 x;\n.param .b64 z;\n.param .b32 y;\nst.param.b64 [x], %rd1;\nst.param.b64 [z], %rd1;\n"
           "call (y), vprintf, (x, z);\n}\n");
     WAITS("call other;\n");

@@ -61,7 +61,7 @@ bool mg_gpu_text_ahead(struct mg_body *b, char **text, struct mg_nv_jit *j);
 /* The body's kernel is wanted: others of its image are assembled meanwhile (gpu_ahead.c). */
 void mg_gpu_ahead(struct mg_body *b);
 void mg_gpu_ahead_leave(void *ctx, bool destroyed); /* it ends, destroyed: nobody assembles in it any more */
-void mg_gpu_ahead_stop(void);          /* the process may end: nothing more is begun */
+void mg_gpu_ahead_stop(void);                       /* the process may end: nothing more is begun */
 
 /* The parts of NVIDIA's: gpu_twin.c, gpu_run.c. */
 bool mg_gpu_is_for_any(struct mg_body *b);

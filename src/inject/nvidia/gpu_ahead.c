@@ -1,17 +1,18 @@
-/* Kernels that are likely to be launched soon are assembled before they are: when the first kernel of an image is wanted,
- * others of it follow, side by side, on threads of ours, into the cache; their launches find them there, or wait for who
- * is at it (nv_jit.c).
+/* Kernels that are likely to be launched soon are assembled before they are: when the first kernel of an image is
+ * wanted, others of it follow, side by side, on threads of ours, into the cache; their launches find them there, or
+ * wait for who is at it (nv_jit.c).
  *
  *   a kernel's first launch ─► the maker: texts one after the other, as for any launch ─► a thread for each: cuLink
  *
  * Bounds: the program keeps a processor; texts under way, and those that were assembled and not asked for, have so many
- * bytes together, and what a program uses of them it may have once more. A text that the cache has says that the program
- * has run before: nothing is done then. Nothing is loaded, and no call of the driver's is made but the linker's.
+ * bytes together, and what a program uses of them it may have once more. A text that the cache has says that the
+ * program has run before: nothing is done then. Nothing is loaded, and no call of the driver's is made but the
+ * linker's.
  *
- * The linker cannot be stopped. A process that exits beside it crashes in three of eight cases (H200, CUDA 13.0: what the
- * compiler's destructors free is in use), so exit waits for what is under way, by a handler that runs before those
- * destructors: registered when the compiler is there. Ways out without handlers wait for nothing. The primary context may
- * be reset beside it; others are not destroyed before it is done. */
+ * The linker cannot be stopped. A process that exits beside it crashes in three of eight cases (H200, CUDA 13.0: what
+ * the compiler's destructors free is in use), so exit waits for what is under way, by a handler that runs before those
+ * destructors: registered when the compiler is there. Ways out without handlers wait for nothing. The primary context
+ * may be reset beside it; others are not destroyed before it is done. */
 #include "inject/nvidia/gpu.h"
 
 #include <stdlib.h>
@@ -28,12 +29,13 @@
 #include "inject/twin.h"
 
 #define MOST_THREADS 16u
-#define MOST_KERNELS 64u          /* of an image: those of fewest instructions, */
-#define LEAST_INSTS  64u          /* with so many at least */
-#define MOST_BYTES   (6u << 20)   /* of text: under way at once; assembled for nobody */
-#define LEAST_BYTES  (64u << 10)  /* shorter texts are assembled in no time, those of smaller kernels are mostly shorter */
-#define MOST_TEXT    (3u << 19)   /* of one: who leaves may have to wait for it */
-#define LEAVE_S      60           /* so long at most */
+#define MOST_KERNELS 64u        /* of an image: those of fewest instructions, */
+#define LEAST_INSTS  16u        /* with so many at least */
+#define MOST_BYTES   (6u << 20) /* of text: under way at once; assembled for nobody */
+#define LEAST_BYTES                                                                                                    \
+    (16u << 10)              /* shorter texts are assembled in no time, those of smaller kernels are mostly shorter */
+#define MOST_TEXT (3u << 19) /* of one: who leaves may have to wait for it */
+#define LEAVE_S   60         /* so long at most */
 
 struct user { /* a thread of ours that has made a context its own */
     struct user *next;
@@ -133,7 +135,8 @@ static void wait_for(cu_ctx ctx)
         if (!pthread_cond_timedwait(&change, &lock, said ? &end : &say)) continue;
         if (said) return;
         said = true;
-        mg_session_say("waits for the driver's assembler, which cannot be stopped; what it makes is kept for other runs");
+        mg_session_say(
+            "waits for the driver's assembler, which cannot be stopped; what it makes is kept for other runs");
     }
 }
 
@@ -199,15 +202,14 @@ static bool make(struct order *o, const struct kernel *k)
 {
     const struct mg_module *m = o->im->ptx[k->text].m;
     const char *name = mg_name(m, m->funcs.at[k->id].name);
-    struct mg_body *b =
-        mg_twin_ahead(o->im, k->text, k->id, o->set, registers_of(&o->im->ptx[k->text], name));
+    struct mg_body *b = mg_twin_ahead(o->im, k->text, k->id, o->set, registers_of(&o->im->ptx[k->text], name));
     struct work *w = b ? calloc(1, sizeof *w) : NULL;
     if (w && !mg_gpu_text_ahead(b, &w->text, &w->jit)) free(w), w = NULL;
     if (b) mg_twin_ahead_free(b);
     if (!w) return true;
     w->bytes = strlen(w->text);
     w->name = strdup(name);
-    bool more = w->bytes >= LEAST_BYTES / 4 && !mg_nv_is_compiled(w->text, w->bytes, &w->jit);
+    bool more = w->bytes >= LEAST_BYTES / 2 && !mg_nv_is_compiled(w->text, w->bytes, &w->jit);
     if (more && w->bytes >= LEAST_BYTES && w->bytes <= MOST_TEXT && is_armed())
         begin(o, w);
     else

@@ -28,10 +28,10 @@
 #define WAIT_SAME_NS  500000000u /* for work of the launch's own stream, which the launch waits for anyhow */
 #define WAIT_OTHER_NS 1000000u
 #define MANY_LOADS    32
-#define LARGE         (256u << 10) /* bytes of text: the assembler takes a second and more */
-#define CALLED        "__mg_called"   /* what functions begin with that twins call (patch/called.c) */
-#define MOST          255u         /* registers of a thread */
-#define FEW_REGISTERS 32           /* the assembler never tries to have fewer */
+#define LARGE         (256u << 10)  /* bytes of text: the assembler takes a second and more */
+#define CALLED        "__mg_called" /* what functions begin with that twins call (patch/called.c) */
+#define MOST          255u          /* registers of a thread */
+#define FEW_REGISTERS 32            /* the assembler never tries to have fewer */
 
 struct mg_gpu_body *mg_gpu_body_get(struct mg_body *b)
 {
@@ -571,10 +571,9 @@ static bool may_cap(const struct mg_body *b, const struct mg_shape *s, const str
 {
     const char *limit;
     uint64_t shared = (uint64_t)attribute_of(b->twin, CUFUNC_SHARED_SIZE_BYTES) + s->shared_bytes;
-    return !b->inst->code->awaits && is_vast(b)
-               ? false
-               : mg_resident_ctas(mg_sm_limits(mg_session.sm), (f->threads + 31) / 32, 0, shared, &limit) >=
-                     (unsigned)f->native;
+    return !b->inst->code->awaits && is_vast(b) ? false
+                                                : mg_resident_ctas(mg_sm_limits(mg_session.sm), (f->threads + 31) / 32,
+                                                                   0, shared, &limit) >= (unsigned)f->native;
 }
 
 /* Does nothing depend on how many of its CTAs run at once? */

@@ -20,7 +20,7 @@
 enum {
     bins = MG_LANES_BINS,
     MANY = 40, /* blocks where lanes may change: more, and code for when they do is called, for the assembler's sake */
-    FEW = 6 /* blocks that ask, outside of loops: setting up words near the threads takes as long */
+    FEW = 6    /* blocks that ask, outside of loops: setting up words near the threads takes as long */
 };
 
 static const struct mg_tool_opt lanes_opts[] = {
@@ -58,7 +58,7 @@ struct run { /* of one kernel */
     mg_id *masks;  /* by dense id: register with the lanes that entered the block last; 0: none needs it */
     mg_id *rounds; /* by dense id, of loops that count runs: how often these lanes did so in a row, less what is counted
                       (a double); 0: none */
-    bool calls; /* functions for when lanes have changed: */
+    bool calls;    /* functions for when lanes have changed: */
     struct mg_code_at *difference, *runs;
     mg_id here, partial; /* at the kernel's entry: its lanes; predicate: its warp had not all. 0: not asked */
 };
@@ -237,7 +237,8 @@ static void count_runs(struct run *r, uint32_t id, struct mg_code_at *at, uint32
     }
 }
 
-/* Other lanes than there: those here are counted, and those there are taken off by the lowest of them. The lanes here. */
+/* Other lanes than there: those here are counted, and those there are taken off by the lowest of them. The lanes here.
+ */
 static mg_id count_both(struct mg_code_at *at, uint32_t cell, mg_id there)
 {
     mg_id here = mg_value_own(at), below = mg_code_temp(at, MG_TYPE_b32), lowest = mg_code_temp(at, MG_TYPE_pred);
