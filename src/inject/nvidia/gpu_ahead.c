@@ -31,7 +31,7 @@
 #define MOST_THREADS 16u
 #define MOST_KERNELS 64u        /* of an image: those of fewest instructions, */
 #define LEAST_INSTS  16u        /* with so many at least */
-#define MOST_BYTES   (6u << 20) /* of text: under way at once; assembled for nobody */
+#define MOST_BYTES   (4u << 20) /* of text: under way at once; assembled for nobody */
 #define LEAST_BYTES                                                                                                    \
     (16u << 10)              /* shorter texts are assembled in no time, those of smaller kernels are mostly shorter */
 #define MOST_TEXT (3u << 19) /* of one: who leaves may have to wait for it */
