@@ -29,13 +29,12 @@
 #include "inject/twin.h"
 
 #define MOST_THREADS 16u
-#define MOST_KERNELS 64u        /* of an image: those of fewest instructions, */
-#define LEAST_INSTS  16u        /* with so many at least */
-#define MOST_BYTES   (4u << 20) /* of text: under way at once; assembled for nobody */
-#define LEAST_BYTES                                                                                                    \
-    (16u << 10)              /* shorter texts are assembled in no time, those of smaller kernels are mostly shorter */
-#define MOST_TEXT (3u << 19) /* of one: who leaves may have to wait for it */
-#define LEAVE_S   60         /* so long at most */
+#define MOST_KERNELS 64u         /* of an image: those of fewest instructions, */
+#define LEAST_INSTS  16u         /* with so many at least */
+#define MOST_BYTES   (4u << 20)  /* of text: under way at once; assembled for nobody */
+#define LEAST_BYTES  (16u << 10) /* shorter texts are assembled in no time; those of smaller kernels mostly are */
+#define MOST_TEXT    (3u << 19)  /* of one: who leaves may have to wait for it */
+#define LEAVE_S      60          /* so long at most */
 
 struct user { /* a thread of ours that has made a context its own */
     struct user *next;
@@ -65,9 +64,15 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* all below */
 static pthread_cond_t change = PTHREAD_COND_INITIALIZER;
 static struct order *orders, *current;
 static struct user *users;
-static bool has_maker, stopped;
+static bool has_maker;
+static bool stopped; /* atomic: signal handlers set it, too */
 static uint32_t n_running;
 static uint64_t bytes_running, bytes_begun;
+
+static bool is_stopped(void)
+{
+    return __atomic_load_n(&stopped, __ATOMIC_RELAXED);
+}
 
 /* False: the context has gone. */
 static bool enter(struct user *u)
@@ -143,8 +148,8 @@ static void wait_for(cu_ctx ctx)
 static void wait_at_exit(void)
 {
     if ((uint32_t)getpid() != mg_session.pid) return; /* a fork has none of our threads */
+    mg_gpu_ahead_stop();
     pthread_mutex_lock(&lock);
-    stopped = true;
     pthread_cond_broadcast(&change);
     wait_for(NULL);
     pthread_mutex_unlock(&lock);
@@ -166,9 +171,9 @@ static void begin(struct order *o, struct work *w)
 {
     uint32_t most = MG_MIN(mg_thread_cpus() - 1, MOST_THREADS);
     pthread_mutex_lock(&lock);
-    while (!stopped && !o->over && n_running && (n_running >= most || bytes_running + w->bytes > MOST_BYTES))
+    while (!is_stopped() && !o->over && n_running && (n_running >= most || bytes_running + w->bytes > MOST_BYTES))
         pthread_cond_wait(&change, &lock);
-    bool may = !stopped && !o->over && bytes_begun + w->bytes <= MOST_BYTES + 2 * mg_nv_ahead_used();
+    bool may = !is_stopped() && !o->over && bytes_begun + w->bytes <= MOST_BYTES + 2 * mg_nv_ahead_used();
     if (may) {
         w->user.ctx = o->user.ctx;
         add_user(&w->user);
@@ -248,7 +253,7 @@ static void serve(struct order *o)
     list_kernels(o, &all);
     for (uint32_t k = all.n; k-- > 0 && make(o, &all.at[k]);) {
         pthread_mutex_lock(&lock);
-        bool over = stopped || o->over;
+        bool over = is_stopped() || o->over;
         pthread_mutex_unlock(&lock);
         if (over) break;
     }
@@ -263,7 +268,7 @@ static void *make_all(void *none)
     mg_thread_name("margay-ahead");
     mg_capture_relax();
     pthread_mutex_lock(&lock);
-    while (orders && !stopped) {
+    while (orders && !is_stopped()) {
         struct order *o = current = orders;
         orders = o->next;
         add_user(&o->user);
