@@ -29,6 +29,7 @@ struct look {
     uint64_t *in;     /* blocks of the loop that is looked at */
     uint64_t *under;  /* those of them that a dark branch leads to */
     uint64_t *reads;  /* those that read anew */
+    uint64_t *spread; /* those whose branch is dark, and was followed */
     uint64_t *region; /* scratch: blocks, twice */
     bool changed, may;
 };
@@ -91,6 +92,7 @@ static void spread(struct look *x, uint32_t block)
     uint32_t words = mg_bits_words(x->c->n_blocks), meet = x->post->idom[block];
     uint64_t *wall = x->region + words;
     bool reads = false;
+    mg_put(x->spread, block);
     for (uint32_t w = 0; w < words; w++) wall[w] = ~x->in[w];
     if (meet < x->c->n_blocks) mg_put(wall, meet);
     mg_graph_after(&x->c->succ, block, x->region, wall);
@@ -106,23 +108,32 @@ static void look_at_block(struct look *x, uint32_t block)
     for (mg_id id = b->first; id; id = id == b->last ? 0 : x->m->nodes.at[id].next) {
         const struct mg_node *n = &x->m->nodes.at[id];
         if (n->kind != MG_NODE_inst) continue;
-        bool anew = reads_anew(x, n);
-        if (anew) mg_put(x->reads, block);
-        if (under || anew || uses_dark(x, id)) darken(x, id);
-        x->may |= is_beyond(mg_node_form(x->m, n)->op);
+        if (under || reads_anew(x, n) || uses_dark(x, id)) darken(x, id);
     }
     bool is_dark = uses_dark(x, b->last);
     if (leaves_loop(x, block) && (under || is_dark)) x->may = true;
-    if (is_dark && b->n_succs > 1) spread(x, block);
+    if (is_dark && b->n_succs > 1 && !mg_has(x->spread, block)) spread(x, block);
+}
+
+static void find_reads(struct look *x, uint32_t block)
+{
+    const struct mg_block *b = &x->c->blocks[block];
+    mg_put(x->in, block);
+    for (mg_id id = b->first; id; id = id == b->last ? 0 : x->m->nodes.at[id].next) {
+        const struct mg_node *n = &x->m->nodes.at[id];
+        if (n->kind != MG_NODE_inst) continue;
+        if (reads_anew(x, n)) mg_put(x->reads, block);
+        x->may |= is_beyond(mg_node_form(x->m, n)->op);
+    }
 }
 
 static void look_at_loop(struct look *x, uint32_t loop)
 {
     uint32_t n = x->c->n_blocks, words = mg_bits_words(n);
-    for (uint32_t w = 0; w < words; w++) x->in[w] = x->under[w] = x->reads[w] = 0;
+    for (uint32_t w = 0; w < words; w++) x->in[w] = x->under[w] = x->reads[w] = x->spread[w] = 0;
     for (uint32_t w = 0; w < mg_bits_words(x->hi - x->lo); w++) x->dark[w] = 0;
     for (uint32_t b = 0; b < n; b++)
-        if (mg_loops_contains(x->l, loop, b)) mg_put(x->in, b);
+        if (mg_loops_contains(x->l, loop, b)) find_reads(x, b);
     x->may |= x->l->loops[loop].n_headers > 1;
     for (x->changed = true; x->changed && !x->may;) {
         x->changed = false;
@@ -138,13 +149,14 @@ bool mg_cfg_may_await(const struct mg_cfg *c)
     struct mg_dom *post = mg_postdom_new(c);
     uint32_t words = mg_bits_words(c->n_blocks);
     mg_func_regs(c->m, c->func, &x.lo, &x.hi);
-    uint64_t *rows = mg_xcalloc(5 * (size_t)words + 1, sizeof *rows);
+    uint64_t *rows = mg_xcalloc(6 * (size_t)words + 1, sizeof *rows);
     x.l = l;
     x.post = post;
     x.in = rows;
     x.under = rows + words;
     x.reads = rows + 2 * (size_t)words;
-    x.region = rows + 3 * (size_t)words;
+    x.spread = rows + 3 * (size_t)words;
+    x.region = rows + 4 * (size_t)words;
     x.dark = mg_xcalloc((size_t)mg_bits_words(x.hi - x.lo) + 1, sizeof *x.dark);
     for (uint32_t k = 0; k < l->n_loops && !x.may; k++)
         if (l->loops[k].parent == MG_NO_LOOP) look_at_loop(&x, k);

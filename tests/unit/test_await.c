@@ -58,6 +58,10 @@ MG_TEST(await_what_a_loop_reads_may_end_it)
           "setp.lt.u32 %p2, %r4, %r9;\n@%p2 bra L;\n");
     WAITS("L:\nld.global.u32 %r2, [%rd1];\nsetp.ne.u32 %p3, %r2, 0;\n@%p3 add.u32 %r4, %r4, 1;\n"
           "setp.lt.u32 %p2, %r4, %r9;\n@%p2 bra L;\n");
+    /* what is read leads to a loop within, which reads again behind that */
+    WAITS("L:\nld.global.u32 %r2, [%rd1];\nM:\nsetp.eq.u32 %p3, %r2, 0;\n@%p3 bra N;\nadd.u32 %r4, %r4, 1;\n"
+          "setp.lt.u32 %p2, %r4, %r9;\n@%p2 bra L;\nbra O;\nN:\nadd.u32 %r5, %r5, 1;\nsetp.lt.u32 %p4, %r5, %r9;\n"
+          "@%p4 bra P;\nld.global.u32 %r6, [%rd1];\nP:\nbra M;\nO:\n");
     /* a way out that only a value from memory leads to */
     WAITS("L:\nld.global.u32 %r2, [%rd1];\nsetp.eq.u32 %p3, %r2, 0;\n@%p3 bra L;\n@%p1 bra M;\nbra L;\nM:\n");
     WAITS("L:\nld.global.u32 %r2, [%rd1];\nsetp.ne.u32 %p3, %r2, 0;\n@%p3 exit;\nbra L;\n");
