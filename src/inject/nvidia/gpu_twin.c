@@ -566,14 +566,14 @@ static bool load_capped(struct mg_body *b, const struct mg_shape *s, const struc
     return ok;
 }
 
-/* Would more CTAs fit if the twin had fewer registers, or is it shared memory that they lack? */
+/* Is it worth the assembler's time to have more CTAs fit: are registers what they lack, not shared memory? */
 static bool may_cap(const struct mg_body *b, const struct mg_shape *s, const struct mg_gpu_fit *f)
 {
     const char *limit;
     uint64_t shared = (uint64_t)attribute_of(b->twin, CUFUNC_SHARED_SIZE_BYTES) + s->shared_bytes;
-    return !b->inst->code->awaits && is_vast(b) ? false
-                                                : mg_resident_ctas(mg_sm_limits(mg_session.sm), (f->threads + 31) / 32,
-                                                                   0, shared, &limit) >= (unsigned)f->native;
+    if (is_vast(b) && !b->inst->code->awaits) return false;
+    return mg_resident_ctas(mg_sm_limits(mg_session.sm), (f->threads + 31) / 32, 0, shared, &limit) >=
+           (unsigned)f->native;
 }
 
 /* Does nothing depend on how many of its CTAs run at once? */
