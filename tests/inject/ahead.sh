@@ -19,6 +19,10 @@ template <int N> __global__ void __launch_bounds__(64) k(int *a, const int *any)
 #pragma unroll
     for (int i = 0; i < 100 + N; i++) a[(any[i] * (i + N) + threadIdx.x) % 512] += any[i + 1] + i;
 }
+__global__ void tiny(int *a)
+{
+    a[threadIdx.x] = 1;
+}
 static int *a, *b;
 static void launch(int n)
 {
@@ -47,8 +51,12 @@ int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "all";
     if (cudaMalloc(&a, 4096) || cudaMalloc(&b, 4096) || cudaMemset(a, 0, 4096) || cudaMemset(b, 0, 4096)) return 2;
-    launch(0);
+    if (!strcmp(how, "tiny"))
+        tiny<<<1, 64>>>(a); // is assembled before the others are
+    else
+        launch(0);
     if (cudaDeviceSynchronize()) return 2;
+    if (!strcmp(how, "tiny")) return 3;
     if (!strcmp(how, "leave")) return 3; // others are being assembled
     if (!strcmp(how, "_exit")) _exit(3);
     if (!strcmp(how, "reset")) return cudaDeviceReset() ? 2 : 3;
@@ -98,7 +106,7 @@ run second all
 python3 same.py second.json 1 && [ "$n" = 0 ] && [ "$kept" = 6 ] && echo "ok   second run" || { echo "FAIL second: $n ahead, $kept kept"; failed=1; }
 rm -rf cache && run threads threads
 python3 same.py threads.json 4 && [ "$kept" = 6 ] && echo "ok   threads and forks" || { echo "FAIL threads: $kept kept"; failed=1; }
-for how in leave _exit reset; do
+for how in tiny leave _exit reset; do
     rm -rf cache && run "go$how" $how
     python3 -c 'import json, sys; c = json.load(open(sys.argv[1]))["coverage"]; assert c["launches"] == c["instrumented"] == 1, c' "go$how.json" &&
         [ "$kept" -lt 6 ] && echo "ok   $how" || { echo "FAIL $how"; cat "go$how.err"; failed=1; }
