@@ -105,6 +105,17 @@ static void work_free(struct work *w)
     free(w);
 }
 
+/* It was begun, and is over. */
+static void work_end(struct work *w)
+{
+    pthread_mutex_lock(&lock);
+    n_running--;
+    bytes_running -= w->bytes;
+    drop_user(&w->user);
+    pthread_mutex_unlock(&lock);
+    work_free(w);
+}
+
 static void *assemble(void *arg)
 {
     struct work *w = arg;
@@ -117,12 +128,7 @@ static void *assemble(void *arg)
         mg_gpu_assembly_say(w->name ? w->name : "", w->bytes, start, "ahead");
         MG_REAL_AS(cuCtxSetCurrent, cu_ctx)(NULL);
     }
-    pthread_mutex_lock(&lock);
-    n_running--;
-    bytes_running -= w->bytes;
-    drop_user(&w->user);
-    pthread_mutex_unlock(&lock);
-    work_free(w);
+    work_end(w);
     return NULL;
 }
 
@@ -182,15 +188,10 @@ static void begin(struct order *o, struct work *w)
         bytes_begun += w->bytes;
     }
     pthread_mutex_unlock(&lock);
-    if (may && mg_thread_start(assemble, w, 0, NULL)) return;
-    if (may) {
-        pthread_mutex_lock(&lock);
-        n_running--;
-        bytes_running -= w->bytes;
-        drop_user(&w->user);
-        pthread_mutex_unlock(&lock);
-    }
-    work_free(w);
+    if (!may)
+        work_free(w);
+    else if (!mg_thread_start(assemble, w, 0, NULL))
+        work_end(w);
 }
 
 /* ---- texts --------------------------------------------------------------------------------------------------- */
