@@ -350,7 +350,7 @@ demo: ## profile a bundled CUDA program on whatever device is there
 UNSANITIZED := app/online inject/replay_parts inject/capture_entries cli/one_more cli/subset_pack cli/manual app/suite_tools app/suite_witness cli/suite_cost
 SANITIZED = unit $(filter-out $(UNSANITIZED:%=tests/%.sh),$(wildcard tests/app/*.sh tests/cli/*.sh tests/inject/*.sh))
 # The thread sanitizer's: launches from many threads, through driver, inject and emulator.
-THREADED := $(addprefix tests/inject/,storm.sh children.sh conditional.sh devices.sh)
+THREADED := $(addprefix tests/inject/,storm.sh children.sh conditional.sh devices.sh ahead.sh)
 threaded: deps $(B)/bin/margay $(LIBCUDA) $(CUDART) $(CUDART12) $(AUDIT) $(FORWARD) $(MPI) plugin $(EMU_GPU) # what they need
 check: began := $(shell date +%s)
 check: ## build and pass every test, sanitizer builds included

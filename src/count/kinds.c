@@ -101,11 +101,12 @@ bool mg_kinds_waits_on(const struct mg_rfunc *f, uint32_t counter)
 /* 32-bit registers for counters in loops: no more than leave room for as many CTAs as natively, where that matters. */
 static uint32_t most_cells(const struct mg_rfunc *f)
 {
-    const struct mg_twin *t = f->x.t;
+    struct mg_twin *t = f->x.t;
     uint32_t most = t->threads >= MANY_THREADS ? MG_MIN(f->o->registers, (uint32_t)FEW_REGISTERS) : f->o->registers;
     if (hands_registers_over(f)) return MG_MIN(most, (uint32_t)HANDED_OVER);
+    t->fitted |= t->threads >= MANY_THREADS;
     if (t->most_registers && (t->must_fit || waits_in_loops(f)))
-        most = MG_MIN(most, t->most_registers > t->registers ? t->most_registers - t->registers : 0);
+        t->fitted = true, most = MG_MIN(most, t->most_registers > t->registers ? t->most_registers - t->registers : 0);
     return most;
 }
 

@@ -109,10 +109,11 @@ static void choose_cuts(struct banks *r)
  * tells the assembler). */
 static uint32_t few_bits(const struct mg_rfunc *f)
 {
-    const struct mg_twin *t = f->x.t;
+    struct mg_twin *t = f->x.t;
     const struct mg_func *k = &t->m->funcs.at[t->kernel];
     bool room =
         t->must_fit && t->registers && t->most_registers >= t->registers + ROOM && !k->minnctapersm && !k->maxnreg;
+    t->fitted |= room;
     return room ? MG_BANK * MG_BIT_BANKS : FEW;
 }
 

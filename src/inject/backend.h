@@ -71,9 +71,11 @@ struct mg_backend {
     /* Twins. */
     void (*adapt)(struct mg_twin *t); /* what the device asks of a twin's code */
     uint64_t (*table)(struct mg_body *b, const uint64_t *values,
-                      uint32_t n);      /* addresses onto the device; 0: no memory */
-    bool (*known)(struct mg_body *b);   /* reads the constants that launches bring along */
-    void (*compile)(struct mg_body *b); /* its text is there */
+                      uint32_t n);         /* addresses onto the device; 0: no memory */
+    bool (*known)(struct mg_body *b);      /* reads the constants that launches bring along */
+    void (*compile)(struct mg_body *b);    /* its text is there */
+    bool (*is_for_any)(struct mg_body *b); /* is its text to be made for any launch, not for the one that asked? */
+    void (*ahead)(struct mg_body *b);      /* it is wanted: others of its image may be soon */
     bool (*may_load)(struct mg_body *b,
                      const struct mg_shape *s); /* now, without waiting for the application's work? */
     bool (*load)(struct mg_body *b, void **twin, char *why, size_t room); /* in the current context */
@@ -118,10 +120,11 @@ extern const struct mg_backend mg_backend_own, mg_backend_nvidia;
 #define MG_BACKEND_DEFAULTS                                                                                            \
     .registers_estimated = mg_backend_no_estimate, .allocation = mg_backend_no_allocation,                             \
     .module = mg_backend_no_module, .positions = mg_backend_no_positions, .adapt = mg_backend_no_adapt,                \
-    .known = mg_backend_no_constants, .compile = mg_backend_no_compile, .may_load = mg_backend_any_time,               \
-    .why_not = mg_backend_any_shape, .most_registers = mg_backend_any_registers, .note = mg_backend_no_note,           \
-    .note_node = mg_backend_no_note_node, .graph_stays = mg_backend_no_graph, .node_changed = mg_backend_no_change,    \
-    .collect = mg_backend_no_collect, .flush = mg_backend_no_flush, .context_ended = mg_backend_no_context
+    .known = mg_backend_no_constants, .compile = mg_backend_no_compile, .is_for_any = mg_backend_for_one,              \
+    .ahead = mg_backend_no_compile, .may_load = mg_backend_any_time, .why_not = mg_backend_any_shape,                  \
+    .most_registers = mg_backend_any_registers, .note = mg_backend_no_note, .note_node = mg_backend_no_note_node,      \
+    .graph_stays = mg_backend_no_graph, .node_changed = mg_backend_no_change, .collect = mg_backend_no_collect,        \
+    .flush = mg_backend_no_flush, .context_ended = mg_backend_no_context
 bool mg_backend_no_estimate(void *function);
 bool mg_backend_no_allocation(uint64_t address, uint64_t *id, uint64_t *offset, uint64_t *bytes);
 const struct mg_module *mg_backend_no_module(void *function);
@@ -131,6 +134,7 @@ void mg_backend_no_positions(void *function,
 void mg_backend_no_adapt(struct mg_twin *t);
 bool mg_backend_no_constants(struct mg_body *b);
 void mg_backend_no_compile(struct mg_body *b);
+bool mg_backend_for_one(struct mg_body *b);
 bool mg_backend_any_time(struct mg_body *b, const struct mg_shape *s);
 enum mg_reason mg_backend_any_shape(struct mg_body *b, const struct mg_shape *s);
 uint32_t mg_backend_any_registers(const struct mg_inst *i, const struct mg_shape *s, bool *must);

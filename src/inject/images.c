@@ -67,6 +67,36 @@ static bool keep_text(struct mg_img *im, const struct mg_image_entry *e)
     return true;
 }
 
+static void keep_registers(void *user, const char *kernel, uint32_t n)
+{
+    struct mg_ptx *p = user;
+    struct mg_native_registers *more = realloc(p->registers, (p->n_registers + 1) * sizeof *more);
+    char *name = more ? strdup(kernel) : NULL;
+    if (more) p->registers = more;
+    if (name) more[p->n_registers++] = (struct mg_native_registers){name, n};
+}
+
+/* Of the machine code that the device would take beside the text: for its own capability, or an earlier one of the same
+ * generation. */
+static void find_registers(struct mg_ptx *p, const struct mg_image *src, uint32_t group)
+{
+    const struct mg_image_entry *best = NULL;
+    uint32_t sm = mg_session.sm;
+    for (uint32_t i = 0; i < src->n_entries; i++) {
+        const struct mg_image_entry *e = &src->entries[i];
+        if (e->kind == MG_ENTRY_CUBIN && e->group == group && e->sm / 10 == sm / 10 && e->sm <= sm &&
+            (!best || e->sm > best->sm))
+            best = e;
+    }
+    if (best) mg_cubin_registers(best->data, best->bytes, keep_registers, p);
+}
+
+static void forget_registers(struct mg_ptx *p)
+{
+    for (uint32_t k = 0; k < p->n_registers; k++) free(p->registers[k].kernel);
+    free(p->registers);
+}
+
 static bool has_ptx(const struct mg_image *src)
 {
     for (uint32_t i = 0; i < src->n_entries; i++)
@@ -85,6 +115,7 @@ static void keep_texts(struct mg_img *im, const struct mg_image *src)
     for (uint32_t g = 0; g < n_groups; g++) {
         const struct mg_image_entry *e = mg_image_best_ptx(src, g, sm);
         if (e && !keep_text(im, e)) im->why = MG_REASON_no_memory;
+        if (e && !im->why && mg_session_can(MG_BACKEND_COMPILES_APART)) find_registers(&im->ptx[im->n_ptx - 1], src, g);
     }
     if (!im->n_ptx && !im->why) im->why = has_ptx(src) ? MG_REASON_no_ptx_device : MG_REASON_no_ptx;
     if (im->n_ptx > 1) im->linked = true;
@@ -272,6 +303,7 @@ static void hand_over(struct mg_img *first, struct mg_img *im)
             first->ptx[k].text = im->ptx[k].text;
         else
             free(im->ptx[k].text);
+        forget_registers(&im->ptx[k]);
     }
     free(im->ptx);
     first->spent = false;

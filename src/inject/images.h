@@ -9,6 +9,10 @@
 
 struct mg_code;
 
+struct mg_native_registers { /* of a thread, in the machine code beside the text */
+    char *kernel;
+    uint32_t n;
+};
 struct mg_ptx { /* one PTX text of an image; owner: its image */
     char *text;
     size_t bytes;
@@ -16,6 +20,8 @@ struct mg_ptx { /* one PTX text of an image; owner: its image */
     unsigned max_registers; /* what it was compiled with; 0: no cap */
     struct mg_module *m;    /* parsed when first needed */
     bool parsed, stored;
+    struct mg_native_registers *registers; /* where twins are made ahead */
+    uint32_t n_registers;
     uint64_t built_unix_ns; /* when the program, library or file that it came from was written; 0: not known */
     char *why;              /* why m is NULL after parsing */
 };
@@ -34,6 +40,7 @@ struct mg_img {
     struct mg_module *whole; /* all texts linked, when no driver gives that */
     bool tried;              /* to link them */
     struct mg_code *codes;   /* newest first; under the session's lock */
+    uint32_t ahead; /* of a first: the set of tools with which others of its kernels were looked at last; atomic */
 };
 /* What parsing a text takes, and what making a twin of a kernel in it takes: several times what was measured. */
 #define MG_PARSE_BYTES(text) (((size_t)1 << 20) + 16 * (size_t)(text))

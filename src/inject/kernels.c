@@ -89,15 +89,26 @@ struct mg_code_use *mg_code_use(struct mg_code *c, uint32_t use)
     return made;
 }
 
-static void free_variant(struct mg_variant *v)
+void mg_variant_clear(struct mg_variant *v)
 {
     for (uint32_t k = 0; k < v->n_symbols; k++) free((char *)(uintptr_t)v->symbols[k].name);
     free(v->symbols);
     free(v->known);
     mg_module_free(v->ir);
     free(v->text);
-    free(v->reason);
     mg_layout_release(&v->layout);
+    v->symbols = NULL;
+    v->n_symbols = 0;
+    v->known = NULL;
+    v->ir = NULL;
+    v->text = NULL;
+    v->layout = (struct mg_layout){0};
+}
+
+static void free_variant(struct mg_variant *v)
+{
+    mg_variant_clear(v);
+    free(v->reason);
     free(v);
 }
 

@@ -36,6 +36,7 @@ struct mg_code { /* one kernel of one image, the same for every context */
     bool launches;             /* FAILED because it launches kernels itself: nobody counts those */
     bool no_ptx;               /* FAILED because there is nothing to instrument */
     bool located;              /* ptx was looked for */
+    bool awaits;               /* READY: a CTA of it may wait for another's (analysis/await.h) */
     struct mg_sites *sites;
     struct mg_variant *variants;         /* newest first; only ever added to, under the lock of twin.c */
     struct mg_code_use *uses;            /* newest first; only ever added to */

@@ -11,7 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "analysis/await.h"
 #include "base/io.h"
 #include "inject/backend.h"
 #include "inject/findings.h"
@@ -206,7 +208,6 @@ static bool instrument(struct mg_variant *v, struct mg_twin *t, struct mg_diag *
     v->known_values = t->known_values;
     if (!keep_symbols(v, t) || !keep_code(v, t)) return fail(&v->state, &v->reason, MG_REASON_no_memory, NULL);
     s->ns.print += mg_now_ns() - start;
-    s->n_twins++;
     return true;
 }
 
@@ -226,6 +227,7 @@ static bool examine_kernel(struct mg_inst *i)
     if (!find_kernel(i)) return false;
     uint64_t start = mg_now_ns();
     struct mg_sites *sites = mg_sites_new(c->m, c->kernel);
+    c->awaits = mg_session_can(MG_BACKEND_HARDWARE) && mg_kernel_may_await(c->m, c->kernel);
     mg_session.ns.analyse += mg_now_ns() - start;
     if (!sites) return fail(&c->state, &c->reason, MG_REASON_no_memory, NULL);
     __atomic_store_n(&c->sites, sites, __ATOMIC_RELEASE);
@@ -243,6 +245,36 @@ static unsigned twin_flags(struct mg_variant *v)
     return flags;
 }
 
+/* For the launch that the body knows; or for any, whatever its geometry is. */
+static bool write_text(struct mg_body *b, bool for_any)
+{
+    struct mg_code *c = b->inst->code;
+    struct mg_variant *v = b->variant;
+    uint64_t start = mg_now_ns();
+    struct mg_diag d = MG_DIAG_INIT;
+    struct mg_twin *t = NULL;
+    enum mg_err err = mg_twin_new_as(c->m, c->kernel, twin_flags(v), &t, &d);
+    bool ok = !err && t;
+    if (ok) {
+        t->ctas = b->ctas;
+        t->registers = (uint32_t)b->inst->regs_native;
+        t->threads = for_any ? 0 : b->threads;
+        t->most_registers = for_any ? 0 : b->most_registers;
+        t->must_fit = !for_any && b->must_fit;
+    }
+    if (ok) mg_session.backend->adapt(t);
+    mg_session.ns.instrument += mg_now_ns() - start;
+    if (!ok) {
+        fail(&v->state, &v->reason, MG_REASON_detail, mg_diag_first(&d, err));
+        c->launches = mg_kernel_launches(c->m, c->kernel);
+    } else
+        ok = instrument(v, t, &d);
+    v->fitted = ok && t->fitted;
+    if (t) mg_twin_free(t);
+    mg_diag_release(&d);
+    return ok;
+}
+
 static bool make_text(struct mg_body *b)
 {
     struct mg_code *c = b->inst->code;
@@ -253,32 +285,79 @@ static bool make_text(struct mg_body *b)
     if (!examine_kernel(b->inst))
         return fail(&v->state, &v->reason, MG_REASON_detail,
                     c->reason ? c->reason : mg_reason_text(MG_REASON_no_memory));
-    uint64_t start = mg_now_ns();
-    struct mg_diag d = MG_DIAG_INIT;
-    struct mg_twin *t = NULL;
-    enum mg_err err = mg_twin_new_as(c->m, c->kernel, twin_flags(v), &t, &d);
-    bool ok = !err && t;
-    if (ok) {
-        t->threads = b->threads;
-        t->ctas = b->ctas;
-        t->registers = (uint32_t)b->inst->regs_native;
-        t->most_registers = b->most_registers;
-        t->must_fit = b->must_fit;
+    bool ok = write_text(b, false);
+    if (ok && v->fitted && mg_session.backend->is_for_any(b)) {
+        mg_variant_clear(v);
+        ok = write_text(b, true);
     }
-    if (ok) mg_session.backend->adapt(t);
-    mg_session.ns.instrument += mg_now_ns() - start;
-    if (!ok) {
-        fail(&v->state, &v->reason, MG_REASON_detail, mg_diag_first(&d, err));
-        c->launches = mg_kernel_launches(c->m, c->kernel);
-    } else
-        ok = instrument(v, t, &d);
-    if (t) mg_twin_free(t);
-    mg_diag_release(&d);
+    mg_session.n_twins += ok;
     if (ok) {
         v->state = MG_STATE_READY;
         dump_text(v);
     }
     return ok;
+}
+
+/* ---- a text ahead of the kernel's first launch ---------------------------------------------------------------- */
+
+struct ahead {
+    struct mg_body body; /* first */
+    struct mg_inst inst;
+    struct mg_code code;
+    struct mg_variant variant;
+};
+
+static unsigned n_launching; /* launches that want the lock, which goes to them first; atomic */
+
+static void lock_for_launch(void)
+{
+    __atomic_add_fetch(&n_launching, 1, __ATOMIC_RELAXED);
+    pthread_mutex_lock(&building);
+    __atomic_sub_fetch(&n_launching, 1, __ATOMIC_RELAXED);
+}
+
+static void lock_behind_launches(void)
+{
+    while (__atomic_load_n(&n_launching, __ATOMIC_RELAXED)) nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+    pthread_mutex_lock(&building);
+}
+
+struct mg_body *mg_twin_ahead(struct mg_img *im, uint32_t text, mg_id kernel, uint32_t set, uint32_t registers)
+{
+    struct ahead *a = calloc(1, sizeof *a);
+    if (!a) return NULL;
+    struct mg_ptx *p = &im->ptx[text];
+    a->code = (struct mg_code){.im = im, .ptx = p, .m = p->m, .kernel = kernel, .state = MG_STATE_READY};
+    a->code.name = (char *)(uintptr_t)mg_name(p->m, p->m->funcs.at[kernel].name);
+    a->inst = (struct mg_inst){.code = &a->code, .regs_native = (int32_t)registers};
+    a->variant = (struct mg_variant){.code = &a->code, .set = set};
+    a->body = (struct mg_body){.inst = &a->inst, .variant = &a->variant};
+    lock_behind_launches();
+    bool ok = mg_session_has_memory(MG_TWIN_BYTES(p->bytes)) && (a->code.sites = mg_sites_new(p->m, kernel)) != NULL;
+    a->code.awaits = ok && mg_kernel_may_await(p->m, kernel);
+    ok = ok && write_text(&a->body, true) && !a->variant.fitted;
+    pthread_mutex_unlock(&building);
+    if (ok) return &a->body;
+    mg_twin_ahead_free(&a->body);
+    return NULL;
+}
+
+void mg_twin_ahead_free(struct mg_body *b)
+{
+    struct ahead *a = (struct ahead *)b;
+    mg_variant_clear(&a->variant);
+    free(a->variant.reason);
+    free(a->code.reason);
+    mg_sites_free(a->code.sites);
+    free(a);
+}
+
+const struct mg_module *mg_twin_parsed(struct mg_img *im, uint32_t text)
+{
+    lock_behind_launches();
+    const struct mg_module *m = mg_img_parsed(im, text)->m;
+    pthread_mutex_unlock(&building);
+    return m;
 }
 
 /* ---- the body: a variant in a context ---------------------------------------------------------------------------- */
@@ -385,7 +464,7 @@ static void make(struct mg_body *b, const struct mg_shape *s)
 
 void mg_kernel_prepare(struct mg_body *b)
 {
-    pthread_mutex_lock(&building);
+    lock_for_launch();
     bool ok = b->state == MG_STATE_NEW && make_text(b);
     pthread_mutex_unlock(&building);
     if (ok) mg_session.backend->compile(b);
@@ -396,7 +475,7 @@ static void ask_for(struct mg_body *b, const struct mg_shape *s)
 {
     bool must_fit = false;
     uint32_t most = mg_session.backend->most_registers(b->inst, s, &must_fit);
-    pthread_mutex_lock(&building);
+    lock_for_launch();
     if (b->state == MG_STATE_NEW) {
         b->threads = s->block[0] * s->block[1] * s->block[2];
         b->ctas = (uint64_t)s->grid[0] * s->grid[1] * s->grid[2];
@@ -420,9 +499,10 @@ bool mg_kernel_twin(struct mg_body *b, const struct mg_shape *s)
 {
     if (__atomic_load_n(&b->state, __ATOMIC_ACQUIRE) == MG_STATE_NEW) {
         int mode = mg_capture_relax();
+        mg_session.backend->ahead(b);
         ask_for(b, s);
         mg_kernel_prepare(b); /* other threads make other twins meanwhile */
-        pthread_mutex_lock(&building);
+        lock_for_launch();
         if (b->state == MG_STATE_NEW) make(b, s);
         pthread_mutex_unlock(&building);
         mg_capture_unrelax(mode);
@@ -441,7 +521,7 @@ static bool has_word(const char *text, const char *word)
 
 void mg_kernel_find(struct mg_inst *i)
 {
-    pthread_mutex_lock(&building);
+    lock_for_launch();
     if (i->code->state == MG_STATE_NEW && !i->code->ptx && !i->code->located) {
         i->code->located = true;
         struct mg_img *im = i->code->im;

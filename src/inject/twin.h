@@ -20,6 +20,7 @@ struct mg_variant { /* text of a twin: the kernel with one set of tools */
     uint32_t ctx_offset;
     struct mg_twin_known *known;
     uint32_t n_known, known_bytes, known_offset, known_values; /* as in struct mg_twin */
+    bool fitted;                                               /* as in struct mg_twin */
     uint64_t tools;                                            /* as the store numbers those that stand in the text */
     bool told;                                                 /* the store knows of all regions */
 };
@@ -53,6 +54,14 @@ void mg_twin_settings(struct mg_inst *i, void *twin); /* what the application se
 void mg_kernel_prepare(struct mg_body *b);
 /* Makes the twin on first use; false: it cannot have one, b->reason says why. */
 bool mg_kernel_twin(struct mg_body *b, const struct mg_shape *s);
+/* Gives back its text and all that belongs to that. */
+void mg_variant_clear(struct mg_variant *v);
+/* A kernel of a text of the image, which nobody has launched, with these tools, for any launch: known to nobody else,
+ * in no context, good for its text alone. registers: of the native code, 0: not known. NULL: it has none, or one that
+ * would be another for its launch. The image is held. */
+struct mg_body *mg_twin_ahead(struct mg_img *im, uint32_t text, mg_id kernel, uint32_t set, uint32_t registers);
+void mg_twin_ahead_free(struct mg_body *b);
+const struct mg_module *mg_twin_parsed(struct mg_img *im, uint32_t text); /* NULL: it cannot be */
 /* Which PTX text the kernel is in, without parsing it: its identity in the profile. */
 void mg_kernel_find(struct mg_inst *i);
 /* While the app may be capturing, calls that this thread makes between the two do not spoil that. */

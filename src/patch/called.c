@@ -50,6 +50,11 @@ mg_id mg_called_param(struct mg_code_at *f, enum mg_type type)
     return r;
 }
 
+void mg_called_cells(struct mg_code_at *f)
+{
+    f->base = mg_called_param(f, MG_TYPE_b64);
+}
+
 void mg_called_return(struct mg_code_at *f, mg_id result)
 {
     MG_CODE(f, "st.param.b32", mg_o_addr_var(mg_at_module(f)->funcs.at[f->called].first_ret, 0), result);

@@ -241,6 +241,7 @@ uint32_t mg_patch_words(struct mg_patch *p, uint32_t n)
 
 uint64_t mg_patch_ctas(const struct mg_patch *p)
 {
+    p->all->twin->fitted = true;
     return p->all->twin->ctas;
 }
 
@@ -262,9 +263,11 @@ void mg_patch_near(struct mg_patch *p)
 
 void mg_patch_few_registers(struct mg_patch *p, uint32_t least)
 {
-    const struct mg_twin *t = p->all->twin;
+    struct mg_twin *t = p->all->twin;
     struct mg_func *f = &p->all->m->funcs.at[t->kernel];
-    if (!t->registers || f->maxnreg || f->minnctapersm || f->maxntid[0] || f->reqntid[0]) return;
+    if (f->maxnreg || f->minnctapersm || f->maxntid[0] || f->reqntid[0]) return;
+    t->fitted |= !t->registers;
+    if (!t->registers) return;
     struct mg_module *m = p->all->m;
     char text[32];
     uint32_t first = m->directives.n;

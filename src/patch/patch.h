@@ -152,10 +152,12 @@ void mg_code_pop_guard(struct mg_code_at *at);
 mg_id mg_node_guard(const struct mg_module *m, mg_id node, bool *negated);
 
 /* A function of ours, and calls of it from the spots of any function (patch/called.c): a spot for its body. Parameters
- * (b32, b64) before any of its code; what it tells is b32. There cells are reached by mg_place_* alone, and nothing is
- * asked of the launch. */
+ * (b32, b64) before any of its code; what it tells is b32. There cells are reached by mg_place_* and, behind
+ * mg_called_cells, by their number from the one on that the caller hands over; nothing is asked of the launch. */
 struct mg_code_at *mg_at_called(struct mg_patch *p, bool has_result);
 mg_id mg_called_param(struct mg_code_at *f, enum mg_type type); /* its register */
+void mg_called_cells(struct mg_code_at *f);                     /* the next parameter is mg_cell_place */
+mg_id mg_cell_place(struct mg_code_at *at, uint32_t first);     /* b64: where cells begin, for mg_code_call */
 void mg_called_return(struct mg_code_at *f, mg_id result);      /* at the end of its code */
 void mg_code_call(struct mg_code_at *at, const struct mg_code_at *f, mg_id result /* 0: none */, const mg_id *args);
 

@@ -107,6 +107,7 @@ struct mg_code_at {
     mg_id called;             /* CALLED: the function (patch/called.c); begin: what it computes once, first */
     struct mg_code_at *begin; /* NULL: this is it, or no such spot */
     MG_VEC(mg_id) params;     /* registers */
+    mg_id base;               /* CALLED: of them, where the cells begin that it counts in; 0: it is not told */
     uint32_t n_temps[MG_TEMP_KINDS];
     MG_VEC(struct mg_known) known;
     MG_VEC(struct mg_code_item) items;

@@ -8,8 +8,16 @@ enum { WARP = 32 };
 mg_id mg_value_base(struct mg_code_at *at)
 {
     struct mg_patch_own *own = &at->p->own[at->func_ix];
+    if (at->kind == MG_AT_CALLED) return at->base;
     if (!own->base) own->base = mg_code_reg(at, MG_TYPE_b64);
     return own->base;
+}
+
+mg_id mg_cell_place(struct mg_code_at *at, uint32_t first)
+{
+    mg_id r = mg_code_temp(at, MG_TYPE_b64);
+    MG_PURE(at, "add.u64", r, mg_value_base(at), mg_o_imm(8 * (int64_t)first));
+    return r;
 }
 
 mg_id mg_value_list(struct mg_code_at *at)

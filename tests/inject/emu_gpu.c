@@ -1,7 +1,8 @@
 /* A driver library over the emulator, with the SONAME and the exports of NVIDIA's: what
  * `--device nvidia` is tested with where there is no GPU. Unlike libmargay it hooks nothing. Three
  * habits of the real driver that cost deadlocks are imitated: loading a module, unloading one and
- * freeing memory wait for all work in flight. From the environment:
+ * freeing memory wait for all work in flight. And one that costs crashes: a process that exits while
+ * its linker is busy dies. From the environment:
  *   EMU_GPU_PTX=NN      texts of a later .version than N.N are too new for its compiler
  *   EMU_GPU_ASSEMBLER   its linker takes no text, and says so in the log
  *   EMU_GPU_MEMORY=N    no single allocation of N bytes or more
@@ -144,11 +145,28 @@ static cu_result link_create(unsigned n, int *keys, void **values, cu_link *link
     note_told(n, keys, values, NULL);
     return ((cu_result(*)(unsigned, int *, void **, cu_link *))real[FN_cuLinkCreate_v2])(n, keys, values, link);
 }
+static int n_linking;
+static void destroy_linker(void)
+{
+    if (__atomic_load_n(&n_linking, __ATOMIC_ACQUIRE)) fprintf(stderr, "driver: the linker is in use\n"), abort();
+}
+static void load_linker(void)
+{
+    atexit(destroy_linker);
+}
+static void link_text(const char *text)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, load_linker);
+    __atomic_add_fetch(&n_linking, 1, __ATOMIC_ACQ_REL);
+    take_time(text);
+    __atomic_sub_fetch(&n_linking, 1, __ATOMIC_ACQ_REL);
+}
 static cu_result link_add(cu_link link, int type, void *data, size_t bytes, const char *name, unsigned n, int *keys,
                           void **values)
 {
     told |= strstr(data, ".minnctapersm") != NULL;
-    take_time(data);
+    link_text(data);
     const char *newest = getenv("EMU_GPU_PTX"), *version = strstr(data, ".version ");
     if (newest && version && (int)(strtod(version + 9, NULL) * 10 + 0.5) > atoi(newest))
         return CUE_UNSUPPORTED_PTX_VERSION;

@@ -71,7 +71,9 @@ native() { # NAME REASON-PATTERN RAN PROGRAM
 EMU_GPU_PTX=60 native newer 'the PTX is newer than the driver' failed "$EX/saxpy"
 EMU_GPU_ASSEMBLER=1 native assembler 'the driver does not take the instrumented code \(CUDA_ERROR_INVALID_PTX\): ptxas application.*not today' failed "$EX/saxpy"
 EMU_GPU_MEMORY=200000 native memory 'out of device memory for counters' failed "$EX/divergent"
-EMU_GPU_CTAS=1 native occupancy 'the launch may need as many CTAs at once as the native code has' native "$EX/reduce"
+rm -rf any && EMU_GPU_CTAS=1 XDG_CACHE_HOME="$PWD/cache-any" "$MARGAY" run -q --device nvidia -o any -- "$EX/reduce" > out 2> err && "$MARGAY" report any --json > gpu.json &&
+    python3 -c 'import json; c = json.load(open("gpu.json"))["coverage"]; assert c["instrumented"] == c["launches"] > 0, c' && # its CTAs wait for nobody
+    echo "ok   fewer at once" || { echo "FAIL fewer at once"; cat out err; failed=1; }
 EMU_GPU_CTAS=0 native registers 'too many registers for blocks of this size' native "$EX/saxpy"
 EMU_GPU_VIRTUAL=90 "$MARGAY" run --device nvidia -o other -- "$EX/saxpy" > out 2> err
 grep -q '^  1 kernel counted in PTX for compute_70, while the machine code is of compute_90$' err && "$MARGAY" report other --json > gpu.json &&
@@ -84,6 +86,23 @@ if [ -n "$NVCC" ]; then
     both cooperative 1 spins ./features cooperative
     both capture 10 'untimed graph' ./features capture
     both nodes 4 'untimed graph' ./features nodes
+    cat > await.cu <<'C'
+#include <cstdio>
+__global__ void await(volatile int *a, int *b)
+{
+    while (a[blockIdx.x]) b[0]++; // until another CTA ends that
+    b[threadIdx.x] = 1;
+}
+int main()
+{
+    int *a;
+    if (cudaMalloc(&a, 65536) || cudaMemset(a, 0, 65536)) return 2;
+    await<<<1000, 64>>>(a, a + 8192);
+    puts(cudaDeviceSynchronize() ? "FAILED" : "PASSED");
+}
+C
+    "$NVCC" -cudart shared -arch=sm_90 -o await await.cu || exit 1
+    EMU_GPU_CTAS=1 native occupancy 'the launch may need as many CTAs at once as the native code has' native ./await
     # a twin for which there is no room is made twice, also while the program captures
     EMU_GPU_CTAS=0 "$MARGAY" run -q --device nvidia -o full -- ./features capture > out 2> err && "$MARGAY" report full --json > gpu.json &&
         python3 -c 'import json; c = json.load(open("gpu.json"))["coverage"]; assert c["launches"] == 10 and {n["reason"] for n in c["native"]} == {"too many registers for blocks of this size"}, c' &&

@@ -137,10 +137,10 @@ ptxas=$(dirname "$NVCC")/ptxas
 # Who waits for the assembler is told, once in so short a time; not where nothing takes long, nor with -q.
 for ms in 0 1300; do
     rm -rf p
-    EMU_GPU_ASSEMBLES=$ms XDG_CACHE_HOME=$PWD/cache$ms "$MARGAY" run --device nvidia --kernel '*many*h*' -t memory -o p -- ./called "$seed" > out 2> err$ms || { echo "FAIL $ms"; cat err$ms; failed=1; }
+    EMU_GPU_ASSEMBLES=$ms XDG_CACHE_HOME=$PWD/cache$ms "$MARGAY" run --device nvidia --kernel '*manyIh*' -t memory -o p -- ./called "$seed" > out 2> err$ms || { echo "FAIL $ms"; cat err$ms; failed=1; }
 done
 [ "$(grep -c 'assembles the instrumented code of 1 kernel, 1 s so far' err1300)" = 1 ] && ! grep -q assembles err0 || { echo 'FAIL: told who waits'; cat err0 err1300; failed=1; }
-EMU_GPU_ASSEMBLES=1300 XDG_CACHE_HOME=$PWD/cacheq "$MARGAY" run -q --device nvidia --kernel '*many*h*' -t memory -o q -- ./called "$seed" > out 2>&1
+EMU_GPU_ASSEMBLES=1300 XDG_CACHE_HOME=$PWD/cacheq "$MARGAY" run -q --device nvidia --kernel '*manyIh*' -t memory -o q -- ./called "$seed" > out 2>&1
 ! grep -q assembles out || { echo 'FAIL: told with -q'; failed=1; }
 look emu emu
 cmp -s nvidia emu || { echo "FAIL: the emulator counts otherwise"; diff nvidia emu | head -4; failed=1; }

@@ -82,6 +82,7 @@ static bool open_real(const struct mg_config *c)
 
 static void drain(uint64_t timeout_ns)
 {
+    mg_gpu_ahead_stop();
     static bool in_vain; /* a process that leaves drains more than once, but waits only once */
     if (!mg_session.cannot && !mg_nv_drain(in_vain ? 0 : timeout_ns)) in_vain = true;
 }
@@ -99,7 +100,9 @@ static void flush(uint64_t timeout_ns)
 static void context_ends(void *ctx, int device)
 {
     if (mg_session.cannot) return;
+    bool destroyed = ctx != NULL;
     ctx = ctx ? ctx : mg_nv_ctx_primary(device);
+    if (ctx) mg_gpu_ahead_leave(ctx, destroyed);
     if (ctx) mg_nv_ctx_ends(ctx, DRAIN_AT_DEATH_NS);
 }
 
@@ -191,6 +194,8 @@ const struct mg_backend mg_backend_nvidia = {
     .table = mg_gpu_table,
     .known = mg_gpu_known_fill,
     .compile = mg_gpu_compile,
+    .is_for_any = mg_gpu_is_for_any,
+    .ahead = mg_gpu_ahead,
     .may_load = mg_gpu_may_load,
     .load = mg_gpu_load,
     .unload = mg_gpu_unload,

@@ -54,8 +54,17 @@ void mg_gpu_work_end(struct mg_call_frame *f, cu_result result);
  * (gpu_assembly.c). */
 uint64_t mg_gpu_assembly_begin(size_t bytes);
 void mg_gpu_assembly_end(size_t bytes, uint64_t began);
+void mg_gpu_assembly_say(const char *kernel, size_t bytes, uint64_t began, const char *how); /* with --verbose */
+
+/* What is given to the assembler, and how, for a body of mg_twin_ahead; false: nothing is, before it is launched. */
+bool mg_gpu_text_ahead(struct mg_body *b, char **text, struct mg_nv_jit *j);
+/* The body's kernel is wanted: others of its image are assembled meanwhile (gpu_ahead.c). */
+void mg_gpu_ahead(struct mg_body *b);
+void mg_gpu_ahead_leave(void *ctx, bool destroyed); /* it ends, destroyed: nobody assembles in it any more */
+void mg_gpu_ahead_stop(void);                       /* the process may end: nothing more is begun */
 
 /* The parts of NVIDIA's: gpu_twin.c, gpu_run.c. */
+bool mg_gpu_is_for_any(struct mg_body *b);
 void mg_gpu_compile(struct mg_body *b);
 bool mg_gpu_unload(struct mg_body *b);
 bool mg_gpu_global(void *function, const char *name, uint64_t *address);

@@ -52,6 +52,15 @@ uint64_t mg_gpu_assembly_begin(size_t bytes)
     return now;
 }
 
+/* The time line of a first run. */
+void mg_gpu_assembly_say(const char *kernel, size_t bytes, uint64_t began, const char *how)
+{
+    uint64_t now = mg_now_ns(), first = mg_session.start_ns;
+    if (mg_session.config.verbose)
+        mg_session_say("%.3f to %.3f s: %s, %zu KB of text, %s", (double)(began - first) * 1e-9,
+                       (double)(now - first) * 1e-9, kernel, bytes / 1024, how);
+}
+
 void mg_gpu_assembly_end(size_t bytes, uint64_t began)
 {
     mg_jit_spent(mg_now_ns() - began);

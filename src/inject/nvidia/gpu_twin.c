@@ -22,14 +22,16 @@
 #include "inject/session.h"
 #include "inject/tools.h"
 #include "inject/twin.h"
+#include "isa/resident.h"
 #include "pass/pass.h"
 
 #define WAIT_SAME_NS  500000000u /* for work of the launch's own stream, which the launch waits for anyhow */
 #define WAIT_OTHER_NS 1000000u
 #define MANY_LOADS    32
-#define LARGE         (256u << 10) /* bytes of text: the assembler takes a second and more */
-#define MOST          255u         /* registers of a thread */
-#define FEW_REGISTERS 32           /* the assembler never tries to have fewer */
+#define LARGE         (256u << 10)  /* bytes of text: the assembler takes a second and more */
+#define CALLED        "__mg_called" /* what functions begin with that twins call (patch/called.c) */
+#define MOST          255u          /* registers of a thread */
+#define FEW_REGISTERS 32            /* the assembler never tries to have fewer */
 
 struct mg_gpu_body *mg_gpu_body_get(struct mg_body *b)
 {
@@ -181,6 +183,18 @@ static bool is_large(const struct mg_body *b)
     return strlen(b->variant->text) > LARGE;
 }
 
+/* Is the text large for its calls of functions of ours, and takes the assembler seconds? It is the same for every
+ * launch then, so that it can be there before the first. */
+static bool is_vast(const struct mg_body *b)
+{
+    return is_large(b) && strstr(b->variant->text, CALLED);
+}
+
+bool mg_gpu_is_for_any(struct mg_body *b)
+{
+    return is_vast(b);
+}
+
 static bool takes_addresses(const struct mg_body *b)
 {
     for (uint32_t k = 0; k < b->variant->n_symbols; k++)
@@ -215,6 +229,35 @@ static struct mg_nv_jit options_of(const struct mg_body *b)
     return (struct mg_nv_jit){.max_registers = cap, .opt_level = -1, .whole = is_whole(b)};
 }
 
+/* How many CTAs of the native code a multiprocessor takes, as far as its PTX and its registers tell. 0: not known. */
+static unsigned native_ctas(const struct mg_body *b, unsigned threads)
+{
+    const struct mg_code *c = b->inst->code;
+    uint64_t shared = 0;
+    const char *limit;
+    if (!threads || b->inst->regs_native <= 0) return 0;
+    for (mg_id v = 1; v < c->m->vars.n; v++) {
+        const struct mg_var *var = &c->m->vars.at[v];
+        if (var->space != MG_SPACE_shared || (var->func && var->func != c->kernel)) continue;
+        uint64_t align = MG_MAX(mg_var_align(var), 1u);
+        shared = (shared + align - 1) / align * align + mg_var_bytes(var);
+    }
+    return mg_resident_ctas(mg_sm_limits(mg_session.sm), (threads + 31) / 32, (uint32_t)b->inst->regs_native, shared,
+                            &limit);
+}
+
+/* One that is made for any launch: as many CTAs as natively, where one may wait for another. False: for how many
+ * threads is not known. */
+static bool fit_any(struct mg_body *b)
+{
+    struct mg_gpu_body *g = b->gpu;
+    const char *body;
+    if (!b->inst->code->awaits) return true;
+    unsigned ctas = native_ctas(b, bound_of(b->variant->text, &body));
+    if (ctas) g->text = bounded(b, ctas);
+    return ctas != 0;
+}
+
 /* A large text is told at once what would else be seen when it is there, and have it made once more: how many registers
  * leave room for all CTAs of the launch that it is made for, if that may need them. */
 static void fit_at_once(struct mg_body *b)
@@ -223,6 +266,7 @@ static void fit_at_once(struct mg_body *b)
     unsigned regs = attribute(CUDEV_MAX_REGISTERS_PER_MULTIPROCESSOR, 65536),
              most = __atomic_load_n(&b->most_registers, __ATOMIC_RELAXED), ctas;
     const char *body;
+    if (is_vast(b) && fit_any(b)) return;
     if (!is_large(b) || !__atomic_load_n(&b->must_fit, __ATOMIC_RELAXED) || !most || most >= MOST || g->cap) return;
     g->cap = most;
     g->text = fewer(b, most);
@@ -231,6 +275,19 @@ static void fit_at_once(struct mg_body *b)
     ctas = MG_MAX(regs / (most * bound), 1u);
     if (regs / (ctas * bound) / 8 * 8 > most) ctas++;
     g->text = bounded(b, ctas);
+}
+
+bool mg_gpu_text_ahead(struct mg_body *b, char **text, struct mg_nv_jit *j)
+{
+    struct mg_gpu_body g = {0};
+    b->gpu = &g;
+    bool ok = !is_vast(b) || fit_any(b);
+    *j = options_of(b);
+    *text = g.text ? g.text : strdup(b->variant->text);
+    b->gpu = NULL;
+    if (ok && !j->whole && *text) return true;
+    free(*text);
+    return false;
 }
 
 /* That takes long and waits for nothing; threads that launch other kernels do so at the same time. */
@@ -247,6 +304,7 @@ void mg_gpu_compile(struct mg_body *b)
         g->rc = mg_nv_compile(text_of(b), bytes, &j, &g->code, &g->code_bytes, g->why, sizeof g->why);
         g->compiled = true;
         mg_gpu_assembly_end(bytes, start);
+        if (!j.whole) mg_gpu_assembly_say(b->inst->code->name, bytes, start, "linked, or waited for");
     }
     pthread_mutex_unlock(&g->compiling);
 }
@@ -277,6 +335,7 @@ static cu_result load_code(struct mg_body *b, const char *text, const void *code
     uint64_t start = code ? 0 : mg_gpu_assembly_begin(bytes);
     cu_result rc = mg_nv_load(text, code, j, &m, why, room);
     if (!code) mg_gpu_assembly_end(bytes, start);
+    if (!code) mg_gpu_assembly_say(b->inst->code->name, bytes, start, "compiled as a whole while it is loaded");
     if (rc == CUE_SUCCESS && (rc = MG_REAL_AS(cuModuleGetFunction, cu_function *, cu_module,
                                               const char *)(f, m, b->inst->code->name)) != CUE_SUCCESS)
         snprintf(why, room, "the instrumented code has no such kernel");
@@ -507,6 +566,22 @@ static bool load_capped(struct mg_body *b, const struct mg_shape *s, const struc
     return ok;
 }
 
+/* Is it worth the assembler's time to have more CTAs fit: are registers what they lack, not shared memory? */
+static bool may_cap(const struct mg_body *b, const struct mg_shape *s, const struct mg_gpu_fit *f)
+{
+    const char *limit;
+    uint64_t shared = (uint64_t)attribute_of(b->twin, CUFUNC_SHARED_SIZE_BYTES) + s->shared_bytes;
+    if (is_vast(b) && !b->inst->code->awaits) return false;
+    return mg_resident_ctas(mg_sm_limits(mg_session.sm), (f->threads + 31) / 32, 0, shared, &limit) >=
+           (unsigned)f->native;
+}
+
+/* Does nothing depend on how many of its CTAs run at once? */
+static bool waits_for_none(const struct mg_body *b, const struct mg_shape *s)
+{
+    return !b->inst->code->awaits && !s->cooperative && s->cluster[0] * s->cluster[1] * s->cluster[2] <= 1;
+}
+
 enum mg_reason mg_gpu_why_not(struct mg_body *b, const struct mg_shape *s)
 {
     struct mg_gpu_fit room;
@@ -518,7 +593,10 @@ enum mg_reason mg_gpu_why_not(struct mg_body *b, const struct mg_shape *s)
         }
         if (fits(f, s)) return MG_REASON_none;
         if (f->native == 0) return MG_REASON_none; /* the driver will say what is wrong with the launch */
-        if (attempt || !load_capped(b, s, f)) return f->twin ? MG_REASON_must_fit : MG_REASON_too_many_registers;
+        if (attempt || !may_cap(b, s, f) || !load_capped(b, s, f)) {
+            if (!f->twin) return MG_REASON_too_many_registers;
+            return waits_for_none(b, s) ? MG_REASON_none : MG_REASON_must_fit;
+        }
     }
     return MG_REASON_none;
 }

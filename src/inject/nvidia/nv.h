@@ -157,6 +157,12 @@ struct mg_nv_jit {
  * out is malloc'd; NULL with CUE_SUCCESS: the driver shall load the text itself. why: one line. */
 cu_result mg_nv_compile(const char *ptx, size_t bytes, const struct mg_nv_jit *j, void **out, size_t *out_bytes,
                         char *why, size_t why_room);
+/* Has the driver load its compiler, if it has not yet. */
+void mg_nv_load_linker(void);
+/* Compiles it into the cache, for whoever asks later; nothing where that has it, or another thread is at it. */
+void mg_nv_compile_ahead(const char *ptx, size_t bytes, const struct mg_nv_jit *j);
+bool mg_nv_is_compiled(const char *ptx, size_t bytes, const struct mg_nv_jit *j); /* the cache has it */
+uint64_t mg_nv_ahead_used(void); /* bytes of texts that were compiled ahead and asked for since */
 /* Loads machine code, or the text when code is NULL. */
 cu_result mg_nv_load(const char *ptx, const void *code, const struct mg_nv_jit *j, cu_module *m, char *why,
                      size_t why_room);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cache.h"
 
@@ -41,9 +42,8 @@ static void hash_place(struct mg_sha256 *s)
     }
 }
 
-static bool cache_path(const char *ptx, size_t bytes, const struct mg_nv_jit *j, bool make, char *path)
+static void hash_of(const char *ptx, size_t bytes, const struct mg_nv_jit *j, uint8_t h[32])
 {
-    uint8_t h[32];
     struct mg_sha256 s;
     mg_sha256_init(&s);
     mg_sha256_add(&s, magic, sizeof magic);
@@ -52,7 +52,124 @@ static bool cache_path(const char *ptx, size_t bytes, const struct mg_nv_jit *j,
     hash_text(&s, "level", j->opt_level);
     mg_sha256_add(&s, ptx, bytes);
     mg_sha256_end(&s, h);
-    return mg_cache_path("twins", h, make, path);
+}
+
+bool mg_nv_is_compiled(const char *ptx, size_t bytes, const struct mg_nv_jit *j)
+{
+    char path[PATH_MAX];
+    uint8_t h[32];
+    hash_of(ptx, bytes, j, h);
+    return mg_cache_path("twins", h, false, path) && !access(path, R_OK);
+}
+
+/* ---- texts under way --------------------------------------------------------------------------------------- */
+
+/* A text that some thread compiles: others that want the same wait for it. Gone with the last who wants it. */
+struct job {
+    struct job *next;
+    uint8_t hash[32];
+    uint32_t refs;
+    bool done;
+    cu_result rc;
+    void *code;
+    size_t bytes;
+    char why[400];
+};
+static pthread_mutex_t jobs_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t job_done = PTHREAD_COND_INITIALIZER;
+static struct job *jobs;     /* under the lock, as all here */
+static struct mg_map unused; /* first word of the hash of what was compiled ahead and not asked for -> bytes of text */
+static uint64_t used_bytes;
+
+static uint64_t key_of(const uint8_t hash[32])
+{
+    uint64_t key;
+    memcpy(&key, hash, sizeof key);
+    return key;
+}
+
+/* The job of this text; *ours: the caller is to do it. NULL: out of memory. */
+static struct job *job_get(const uint8_t hash[32], bool *ours)
+{
+    pthread_mutex_lock(&jobs_lock);
+    struct job *j = jobs;
+    while (j && memcmp(j->hash, hash, sizeof j->hash)) j = j->next;
+    *ours = !j;
+    if (!j && (j = calloc(1, sizeof *j))) {
+        memcpy(j->hash, hash, sizeof j->hash);
+        j->next = jobs;
+        jobs = j;
+    }
+    if (j) j->refs++;
+    pthread_mutex_unlock(&jobs_lock);
+    return j;
+}
+
+static void job_end(struct job *j)
+{
+    pthread_mutex_lock(&jobs_lock);
+    j->done = true;
+    pthread_cond_broadcast(&job_done);
+    pthread_mutex_unlock(&jobs_lock);
+}
+
+static void job_unref(struct job *j) /* under the lock */
+{
+    if (--j->refs) return;
+    struct job **at = &jobs;
+    while (*at != j) at = &(*at)->next;
+    *at = j->next;
+    free(j->code);
+    free(j);
+}
+
+static void job_leave(struct job *j)
+{
+    pthread_mutex_lock(&jobs_lock);
+    job_unref(j);
+    pthread_mutex_unlock(&jobs_lock);
+}
+
+/* Waits for it and takes what it made; the last one takes the memory, too. */
+static cu_result job_take(struct job *j, void **code, size_t *bytes, char *why, size_t room)
+{
+    pthread_mutex_lock(&jobs_lock);
+    while (!j->done) pthread_cond_wait(&job_done, &jobs_lock);
+    cu_result rc = j->rc;
+    *bytes = j->bytes;
+    if (rc != CUE_SUCCESS)
+        snprintf(why, room, "%s", j->why);
+    else if (j->refs == 1)
+        *code = j->code, j->code = NULL;
+    else if ((*code = malloc(j->bytes + 1)))
+        memcpy(*code, j->code, j->bytes + 1);
+    else
+        rc = CUE_OUT_OF_MEMORY;
+    job_unref(j);
+    pthread_mutex_unlock(&jobs_lock);
+    return rc;
+}
+
+/* Somebody asks for it, or (bytes) it was compiled ahead. */
+static void note_ahead(const uint8_t hash[32], uint64_t bytes)
+{
+    uint64_t was = 0;
+    pthread_mutex_lock(&jobs_lock);
+    if (bytes) {
+        mg_map_set(&unused, key_of(hash), bytes);
+    } else if (mg_map_get(&unused, key_of(hash), &was)) {
+        mg_map_del(&unused, key_of(hash));
+        used_bytes += was;
+    }
+    pthread_mutex_unlock(&jobs_lock);
+}
+
+uint64_t mg_nv_ahead_used(void)
+{
+    pthread_mutex_lock(&jobs_lock);
+    uint64_t bytes = used_bytes;
+    pthread_mutex_unlock(&jobs_lock);
+    return bytes;
 }
 
 /* ---- compiling -------------------------------------------------------------------------------------------- */
@@ -117,23 +234,65 @@ static cu_result link_text(const char *ptx, size_t bytes, struct options *o, voi
     return rc;
 }
 
+void mg_nv_load_linker(void)
+{
+    static const char text[] = ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry nothing()\n{\nret;\n}\n";
+    struct options o;
+    void *code = NULL;
+    size_t bytes;
+    set_options(&o, &(struct mg_nv_jit){.opt_level = -1});
+    link_text(text, sizeof text - 1, &o, &code, &bytes);
+    free(code);
+}
+
+static void do_job(struct job *job, const char *ptx, size_t bytes, const struct mg_nv_jit *j)
+{
+    char path[PATH_MAX];
+    struct options *o = NULL;
+    if (mg_cache_path("twins", job->hash, false, path) && (job->code = mg_cache_read(path, magic, &job->bytes)))
+        job->rc = CUE_SUCCESS;
+    else if (!(o = calloc(1, sizeof *o)))
+        job->rc = CUE_OUT_OF_MEMORY;
+    else {
+        set_options(o, j);
+        job->rc = link_text(ptx, bytes, o, &job->code, &job->bytes);
+        if (job->rc != CUE_SUCCESS)
+            explain(job->rc, o->log, job->why, sizeof job->why);
+        else if (mg_cache_path("twins", job->hash, true, path))
+            mg_cache_write(path, magic, job->code, job->bytes);
+    }
+    free(o);
+    job_end(job);
+}
+
 cu_result mg_nv_compile(const char *ptx, size_t bytes, const struct mg_nv_jit *j, void **out, size_t *out_bytes,
                         char *why, size_t why_room)
 {
-    char path[PATH_MAX];
+    uint8_t hash[32];
+    bool ours;
     *out = NULL;
     if (j->whole) return CUE_SUCCESS;
-    if (cache_path(ptx, bytes, j, false, path) && (*out = mg_cache_read(path, magic, out_bytes))) return CUE_SUCCESS;
-    struct options *o = calloc(1, sizeof *o);
-    if (!o) return CUE_OUT_OF_MEMORY;
-    set_options(o, j);
-    cu_result rc = link_text(ptx, bytes, o, out, out_bytes);
-    if (rc != CUE_SUCCESS)
-        explain(rc, o->log, why, why_room);
-    else if (cache_path(ptx, bytes, j, true, path))
-        mg_cache_write(path, magic, *out, *out_bytes);
-    free(o);
+    hash_of(ptx, bytes, j, hash);
+    struct job *job = job_get(hash, &ours);
+    if (!job) return CUE_OUT_OF_MEMORY;
+    if (ours) do_job(job, ptx, bytes, j);
+    cu_result rc = job_take(job, out, out_bytes, why, why_room);
+    note_ahead(hash, 0);
     return rc;
+}
+
+void mg_nv_compile_ahead(const char *ptx, size_t bytes, const struct mg_nv_jit *j)
+{
+    uint8_t hash[32];
+    bool ours;
+    hash_of(ptx, bytes, j, hash);
+    struct job *job = job_get(hash, &ours);
+    if (!job) return;
+    if (ours) {
+        note_ahead(hash, bytes); /* before anybody who waits can have it */
+        do_job(job, ptx, bytes, j);
+    }
+    job_leave(job);
 }
 
 cu_result mg_nv_load(const char *ptx, const void *code, const struct mg_nv_jit *j, cu_module *m, char *why,

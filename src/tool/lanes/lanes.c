@@ -19,7 +19,8 @@
 
 enum {
     bins = MG_LANES_BINS,
-    FEW = 6 /* blocks that ask, outside of loops: setting up words near the threads takes as long */
+    MANY = 40, /* blocks where lanes may change: more, and code for when they do is called, for the assembler's sake */
+    FEW = 6    /* blocks that ask, outside of loops: setting up words near the threads takes as long */
 };
 
 static const struct mg_tool_opt lanes_opts[] = {
@@ -57,6 +58,8 @@ struct run { /* of one kernel */
     mg_id *masks;  /* by dense id: register with the lanes that entered the block last; 0: none needs it */
     mg_id *rounds; /* by dense id, of loops that count runs: how often these lanes did so in a row, less what is counted
                       (a double); 0: none */
+    bool calls;    /* functions for when lanes have changed: */
+    struct mg_code_at *difference, *runs;
     mg_id here, partial; /* at the kernel's entry: its lanes; predicate: its warp had not all. 0: not asked */
 };
 
@@ -175,13 +178,42 @@ static struct mg_opnd real(double v)
     return o;
 }
 
+/* Lanes have changed: those that there were have their rounds counted by the lowest of them, in cells from 0 on, and
+ * where there were any, those here are a split. The lanes here. */
+static mg_id end_run(struct mg_code_at *at, uint32_t cell, mg_id own, mg_id rounds, mg_id active)
+{
+    mg_id here = active ? mg_value_own_of(at, active) : mg_value_own(at), split = mg_code_temp(at, MG_TYPE_pred),
+          k = mg_code_temp(at, MG_TYPE_b32);
+    mg_count_run(at, cell, own, rounds);
+    MG_CODE(at, "setp.ne.u32", split, own, 0);
+    MG_CODE(at, "popc.b32", k, here);
+    mg_code_push_guard(at, split, false);
+    mg_count_lanes(at, cell + bins, bins, k, here, false);
+    mg_code_pop_guard(at);
+    return here;
+}
+
+static mg_id call_end_run(struct run *r, struct mg_code_at *at, uint32_t cell, mg_id own, mg_id rounds)
+{
+    struct mg_code_at *f = r->runs;
+    if (!f) {
+        f = r->runs = mg_at_called(r->p, true);
+        mg_id was = mg_called_param(f, MG_TYPE_b32), n = mg_called_param(f, MG_TYPE_b64);
+        mg_called_cells(f);
+        mg_called_return(f, end_run(f, 0, was, n, 0));
+    }
+    mg_id here = mg_code_temp(at, MG_TYPE_b32);
+    mg_code_call(at, f, here, (const mg_id[]){own, rounds, mg_cell_place(at, cell)});
+    return here;
+}
+
 /* A loop by itself: lanes seldom change from round to round, so that rounds with the same ones are counted in a
  * register. Where they change, and where they leave the loop, the lowest of those that there were counts their rounds.
  * The round that a split begins with goes into the second half at once. */
 static void count_runs(struct run *r, uint32_t id, struct mg_code_at *at, uint32_t cell, mg_id own)
 {
     mg_id *rounds = &r->rounds[id], done = mg_code_label(at), as_one = mg_code_temp(at, MG_TYPE_pred),
-          split = mg_code_temp(at, MG_TYPE_pred), k = mg_code_temp(at, MG_TYPE_b32);
+          split = mg_code_temp(at, MG_TYPE_pred);
     const struct mg_site_block *b = &r->s->blocks[id];
     struct mg_code_at *entry = mg_at_entry(r->p, b->func_ix);
     *rounds = mg_code_reg(at, MG_TYPE_b64);
@@ -191,14 +223,9 @@ static void count_runs(struct run *r, uint32_t id, struct mg_code_at *at, uint32
     MG_CODE(at, "setp.eq.u32", as_one, all, own);
     MG_CODE(at, "vote.sync.all.pred", as_one, as_one, all);
     jump(at, as_one, false, done);
-    mg_id here = mg_value_own_of(at, all);
     MG_CODE(at, "add.f64", *rounds, *rounds, real(-1));
-    mg_count_run(at, cell, own, *rounds);
+    mg_id here = r->calls ? call_end_run(r, at, cell, own, *rounds) : end_run(at, cell, own, *rounds, all);
     MG_CODE(at, "setp.ne.u32", split, own, 0);
-    MG_CODE(at, "popc.b32", k, here);
-    mg_code_push_guard(at, split, false);
-    mg_count_lanes(at, cell + bins, bins, k, here, false);
-    mg_code_pop_guard(at);
     MG_CODE(at, "selp.f64", *rounds, real(0), real(1), split);
     MG_CODE(at, "mov.b32", own, here);
     mg_code_place(at, done);
@@ -210,27 +237,48 @@ static void count_runs(struct run *r, uint32_t id, struct mg_code_at *at, uint32
     }
 }
 
-/* The lanes here are counted, and those of the block that it follows are taken off by the lowest of them: only where
- * not all lanes here were there together. */
-static void count_difference(struct mg_code_at *at, uint32_t cell, mg_id own, mg_id there)
+/* Other lanes than there: those here are counted, and those there are taken off by the lowest of them. The lanes here.
+ */
+static mg_id count_both(struct mg_code_at *at, uint32_t cell, mg_id there)
 {
-    mg_id done = mg_code_label(at), as_one = mg_code_temp(at, MG_TYPE_pred), below = mg_code_temp(at, MG_TYPE_b32);
-    keep(at, own, mg_o_reg(there));
-    MG_CODE(at, "setp.eq.u32", as_one, mg_value_active(at), there);
-    MG_CODE(at, "vote.sync.all.pred", as_one, as_one, mg_value_active(at));
-    jump(at, as_one, false, done);
-    mg_id here = mg_value_own(at);
-    keep(at, own, mg_o_reg(here));
+    mg_id here = mg_value_own(at), below = mg_code_temp(at, MG_TYPE_b32), lowest = mg_code_temp(at, MG_TYPE_pred);
     mg_count_lanes(at, cell, bins, n_lanes(at, here), here, false);
     mg_id k = n_lanes(at, there), less = mg_code_temp(at, MG_TYPE_b64);
     MG_CODE(at, "cvt.u64.u32", less, k);
     MG_CODE(at, "neg.s64", less, less);
     MG_CODE(at, "mov.u32", below, mg_o_sreg(MG_SREG_lanemask_lt, 0));
     MG_CODE(at, "and.b32", below, below, there);
-    MG_CODE(at, "setp.eq.u32", as_one, below, 0);
-    mg_code_push_guard(at, as_one, false);
+    MG_CODE(at, "setp.eq.u32", lowest, below, 0);
+    mg_code_push_guard(at, lowest, false);
     mg_cell_update_at(at, cell, bins, k, mg_o_reg(less), MG_ALONE);
     mg_code_pop_guard(at);
+    return here;
+}
+
+static mg_id call_both(struct run *r, struct mg_code_at *at, uint32_t cell, mg_id there)
+{
+    struct mg_code_at *f = r->difference;
+    if (!f) {
+        f = r->difference = mg_at_called(r->p, true);
+        mg_id were = mg_called_param(f, MG_TYPE_b32);
+        mg_called_cells(f);
+        mg_called_return(f, count_both(f, 0, were));
+    }
+    mg_id here = mg_code_temp(at, MG_TYPE_b32);
+    mg_code_call(at, f, here, (const mg_id[]){there, mg_cell_place(at, cell)});
+    return here;
+}
+
+/* Lanes are counted only where not all that are here were together in the block that this one follows. */
+static void count_difference(struct run *r, struct mg_code_at *at, uint32_t cell, mg_id own, mg_id there)
+{
+    mg_id done = mg_code_label(at), as_one = mg_code_temp(at, MG_TYPE_pred);
+    keep(at, own, mg_o_reg(there));
+    MG_CODE(at, "setp.eq.u32", as_one, mg_value_active(at), there);
+    MG_CODE(at, "vote.sync.all.pred", as_one, as_one, mg_value_active(at));
+    jump(at, as_one, false, done);
+    mg_id here = r->calls ? call_both(r, at, cell, there) : count_both(at, cell, there);
+    keep(at, own, mg_o_reg(here));
     mg_code_place(at, done);
 }
 
@@ -251,7 +299,7 @@ static void count_block(struct run *r, uint32_t id)
     }
     struct mg_code_at *at = x->behind ? mg_at_after(p, x->behind) : mg_at_block(p, id);
     if (x->ask == MG_LANES_FOLLOWS) {
-        count_difference(at, block_site(p, id, bins, MG_LN_FOLLOWS, first + x->of), r->masks[id],
+        count_difference(r, at, block_site(p, id, bins, MG_LN_FOLLOWS, first + x->of), r->masks[id],
                          mask_of(r, b->func_ix, leader_of(r, b->func_ix, x->of)));
     } else if (x->ask == MG_LANES_ENTRY) {
         uint32_t cell = block_site(p, id, bins, MG_LN_OWN, 0);
@@ -367,6 +415,15 @@ static bool is_busy(const struct run *r)
     return asks >= FEW;
 }
 
+static bool has_many_changes(const struct run *r)
+{
+    uint32_t n = 0;
+    for (uint32_t f = 0; f < r->s->n_funcs; f++)
+        for (uint32_t b = 0; b < r->plans[f]->n_blocks; b++)
+            n += plan_of(r, f, b)->ask == MG_LANES_FOLLOWS || plan_of(r, f, b)->runs;
+    return n > MANY && !mg_patch_module(r->p)->marked;
+}
+
 static enum mg_err lanes_instrument(const void *conf, struct mg_patch *p, struct mg_diag *d)
 {
     const struct mg_lanes_opts *c = conf;
@@ -377,6 +434,7 @@ static enum mg_err lanes_instrument(const void *conf, struct mg_patch *p, struct
     r.preds = mg_kit_preds(r.s->blocks, r.s->n_blocks);
     make_plans(&r);
     if (is_busy(&r)) mg_patch_near(p);
+    r.calls = has_many_changes(&r);
     for (uint32_t id = 0; id < r.s->n_blocks; id++) count_block(&r, id);
     for (uint32_t i = 0; i < n && c->branches; i++) {
         const struct mg_module *m = mg_patch_module(p);
