@@ -45,6 +45,7 @@ const struct mg_live *mg_patch_live(struct mg_patch *p, uint32_t func_ix);
 const struct mg_ssa *mg_patch_ssa(struct mg_patch *p, uint32_t func_ix);
 const struct mg_spaces *mg_patch_spaces(struct mg_patch *p, uint32_t func_ix);
 const struct mg_uniform *mg_patch_uniform(struct mg_patch *p, uint32_t func_ix);
+const bool *mg_patch_may_spin(struct mg_patch *p, uint32_t func_ix); /* by loop (analysis/spin.h) */
 bool mg_patch_may_leave(struct mg_patch *p, uint32_t func_ix,
                         uint32_t block); /* does it end in a call that may end the thread? */
 /* Instructions of the application in text order: function by function, block by block. */
@@ -111,7 +112,10 @@ void mg_patch_list(struct mg_patch *p, uint32_t n);
 /* Makes the tool fail; the first reason stays. */
 void mg_patch_refuse(struct mg_patch *p, enum mg_err err, const char *fmt, ...) MG_PRINTF(3, 4);
 /* Asks, in analyze, that block counts be taken too (tool blocks); `profile` gets them. */
-void mg_patch_want_blocks(struct mg_patch *p, bool warps);
+void mg_patch_want_blocks(struct mg_patch *p);
+/* Says, in analyze, that the tool tells which lanes run together: what is added leaves lanes to meet where they meet
+ * natively, as far as the assembler lets it (docs/nvidia.md, "Which lanes run together"). */
+void mg_patch_keep_lanes(struct mg_patch *p);
 
 /* ---- spots and code ------------------------------------------------------------------------------------ */
 struct mg_code_at; /* where code goes; owner: the patch */

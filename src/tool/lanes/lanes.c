@@ -389,7 +389,8 @@ static void count_guards(struct run *r, const struct mg_patch_inst *insts, uint3
 static enum mg_err lanes_analyze(const void *conf, struct mg_patch *p, struct mg_diag *d)
 {
     (void)conf, (void)d;
-    mg_patch_want_blocks(p, false);
+    mg_patch_want_blocks(p);
+    mg_patch_keep_lanes(p);
     return MG_ERR_OK;
 }
 

@@ -46,7 +46,8 @@ static enum mg_err memory_analyze(const void *conf, struct mg_patch *p, struct m
     if (o->level == MG_MEMORY_FULL && m->sm < 70)
         return mg_diag_err(d, MG_ERR_UNSUPPORTED,
                            "tool memory, level=full: the PTX is for sm_%u, warps are matched from sm_70 on", m->sm);
-    mg_patch_want_blocks(p, false);
+    mg_patch_want_blocks(p);
+    if (o->level == MG_MEMORY_FULL) mg_patch_keep_lanes(p);
     return MG_ERR_OK;
 }
 
