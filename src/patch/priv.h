@@ -219,7 +219,6 @@ void mg_sums_place(struct mg_patch *p);
 /* Adding near the threads: false where the cell has no word there, and nothing was done. */
 bool mg_near_strip(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id v);
 bool mg_near_strip_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k, mg_id v);
-mg_id mg_near_own(struct mg_code_at *at, uint32_t first, uint32_t n); /* of the lane's word; 0: there is none */
 bool mg_near_is(struct mg_code_at *at);
 bool mg_near_tally(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix,
                    mg_id one); /* one: predicate of the lane that adds; 0: the lowest */

@@ -156,15 +156,6 @@ static void add_one(struct mg_code_at *at, mg_id place, uint32_t word, struct mg
     add_word(at, to, word, add);
 }
 
-mg_id mg_near_own(struct mg_code_at *at, uint32_t first, uint32_t n)
-{
-    uint32_t word = at->func_ix ? 0 : word_of(at, first, n);
-    if (!word) return 0;
-    mg_id r = mg_code_temp(at, MG_TYPE_b32);
-    MG_PURE(at, "add.u32", r, own_place(at), mg_o_imm(4 * (int64_t)word));
-    return r;
-}
-
 bool mg_near_is(struct mg_code_at *at)
 {
     return at->p->near.wanted && !at->func_ix && begin(at->p);
