@@ -3,18 +3,19 @@
 
 #include <stdlib.h>
 
-/* Rounding to nearest even is what .approx and .full are not; integers of 64 bits are divided by a subroutine. */
+/* div.approx and div.full, rcp.approx and so on are instructions; integers of 32 bits are not taken for safe. */
 static bool is_subroutine(const struct mg_module *m, const struct mg_node *n)
 {
     const struct mg_form *f = mg_node_form(m, n);
     switch (f->op) {
     case MG_OP_call:
+        return true;
     case MG_OP_div:
     case MG_OP_rem:
     case MG_OP_sqrt:
     case MG_OP_rcp:
     case MG_OP_rsqrt:
-        return true;
+        return !mg_form_has(f, MG_MOD_approx) && !mg_form_has(f, MG_MOD_full);
     default:
         return false;
     }
