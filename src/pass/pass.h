@@ -100,6 +100,7 @@ struct mg_twin {
     uint32_t most_registers; /* with which as many of that launch's CTAs fit at once as natively; 0: not known */
     bool must_fit;           /* it may need that */
     bool fitted;             /* its text would be another one for another launch, or with more known of it */
+    bool keeps_lanes;        /* lanes meet in it where they meet natively: which ones run together is told of it */
     mg_id ctx_param;         /* var: hidden parameter of the kernel */
     bool has_cells;          /* its text says where the launch's cells are: mg_twin_has_cells */
     uint32_t ctx_offset;     /* its byte offset in the parameter block */

@@ -91,6 +91,18 @@ const struct mg_uniform *mg_patch_uniform(struct mg_patch *p, uint32_t func_ix)
     return f->uniform;
 }
 
+const bool *mg_patch_may_spin(struct mg_patch *p, uint32_t func_ix)
+{
+    struct mg_patch_func *f = &p->all->funcs[func_ix];
+    if (f->may_spin) return f->may_spin;
+    const struct mg_cfg *c = mg_patch_cfg(p, func_ix);
+    const struct mg_loops *l = mg_patch_loops(p, func_ix);
+    struct mg_ivs *v = mg_ivs_new(c, mg_patch_dom(p, func_ix), l);
+    f->may_spin = mg_loops_may_spin(c, l, v);
+    mg_ivs_free(v);
+    return f->may_spin;
+}
+
 bool mg_patch_may_leave(struct mg_patch *p, uint32_t func_ix, uint32_t block)
 {
     struct mg_patches *s = p->all;
@@ -287,11 +299,16 @@ void mg_patch_list(struct mg_patch *p, uint32_t n)
     p->region->n_list += n;
 }
 
-void mg_patch_want_blocks(struct mg_patch *p, bool warps)
+void mg_patch_want_blocks(struct mg_patch *p)
 {
     if (!p->in_analyze) mg_patch_refuse(p, MG_ERR_STATE, "block counts have to be asked for by analyze");
     p->wants_blocks = true;
-    p->wants_warps |= warps;
+}
+
+void mg_patch_keep_lanes(struct mg_patch *p)
+{
+    if (!p->in_analyze) mg_patch_refuse(p, MG_ERR_STATE, "analyze has to say that lanes are to meet as natively");
+    p->all->twin->keeps_lanes = true;
 }
 
 uint32_t mg_patch_sum(struct mg_patch *p, uint32_t cell)

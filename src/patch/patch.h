@@ -45,6 +45,7 @@ const struct mg_live *mg_patch_live(struct mg_patch *p, uint32_t func_ix);
 const struct mg_ssa *mg_patch_ssa(struct mg_patch *p, uint32_t func_ix);
 const struct mg_spaces *mg_patch_spaces(struct mg_patch *p, uint32_t func_ix);
 const struct mg_uniform *mg_patch_uniform(struct mg_patch *p, uint32_t func_ix);
+const bool *mg_patch_may_spin(struct mg_patch *p, uint32_t func_ix); /* by loop (analysis/spin.h) */
 bool mg_patch_may_leave(struct mg_patch *p, uint32_t func_ix,
                         uint32_t block); /* does it end in a call that may end the thread? */
 /* Instructions of the application in text order: function by function, block by block. */
@@ -111,7 +112,10 @@ void mg_patch_list(struct mg_patch *p, uint32_t n);
 /* Makes the tool fail; the first reason stays. */
 void mg_patch_refuse(struct mg_patch *p, enum mg_err err, const char *fmt, ...) MG_PRINTF(3, 4);
 /* Asks, in analyze, that block counts be taken too (tool blocks); `profile` gets them. */
-void mg_patch_want_blocks(struct mg_patch *p, bool warps);
+void mg_patch_want_blocks(struct mg_patch *p);
+/* Says, in analyze, that the tool tells which lanes run together: what is added leaves lanes to meet where they meet
+ * natively, as far as the assembler lets it (docs/nvidia.md, "Which lanes run together"). */
+void mg_patch_keep_lanes(struct mg_patch *p);
 
 /* ---- spots and code ------------------------------------------------------------------------------------ */
 struct mg_code_at; /* where code goes; owner: the patch */
@@ -234,11 +238,12 @@ void mg_strip_add(struct mg_code_at *at, uint32_t strip, mg_id v);
 /* The same to any cell, k (b32), not the lane's own; lanes that add 0 should name their own. Is that as cheap here? */
 void mg_strip_add_at(struct mg_code_at *at, uint32_t strip, mg_id k, mg_id v);
 bool mg_strip_goes_anywhere(struct mg_code_at *at);
-/* Where this lane's cell of the strip is, for code in functions of ours: a register to hand over; near: it is 32 bits
- * wide, an address in shared memory. Then adding there: v of each lane to its own cell; v of one lane to the k-th. */
-mg_id mg_strip_place(struct mg_code_at *at, uint32_t strip, bool *near);
-void mg_place_add(struct mg_code_at *at, mg_id place, bool near, mg_id v);
-void mg_place_put(struct mg_code_at *at, mg_id place, bool near, struct mg_opnd k, struct mg_opnd v, mg_id one);
+/* Where this lane's cell of the strip is, for code in functions of ours: a register (b64) to hand over. Then adding
+ * there: v of each lane to its own cell; v of one lane to the k-th. In memory: a function that adds to shared memory
+ * parts lanes wherever it is called (analysis/spin.h). */
+mg_id mg_strip_place(struct mg_code_at *at, uint32_t strip);
+void mg_place_add(struct mg_code_at *at, mg_id place, mg_id v);
+void mg_place_put(struct mg_code_at *at, mg_id place, struct mg_opnd k, struct mg_opnd v, mg_id one);
 /* v (b32, at most 64) of the one lane here for which the predicate holds goes to the k-th cell. */
 void mg_strip_put(struct mg_code_at *at, uint32_t strip, uint32_t k, struct mg_opnd v, mg_id one);
 /* Strips and tallies of the kernel's own code, from here on, lie in the CTA's shared memory where that can be (on

@@ -11,6 +11,7 @@
 #include "analysis/live.h"
 #include "analysis/loop.h"
 #include "analysis/space.h"
+#include "analysis/spin.h"
 #include "analysis/ssa.h"
 #include "analysis/uniform.h"
 #include "insert/place.h"
@@ -25,6 +26,7 @@ struct mg_patch_func { /* what tools share of one function */
     struct mg_live *live;
     struct mg_ssa *ssa;
     struct mg_uniform *uniform;
+    bool *may_spin; /* by loop (analysis/spin.h) */
     struct mg_freq *freq;
     struct mg_placer placer;
     bool has_placer;
@@ -147,7 +149,7 @@ struct mg_patch {
     struct mg_region *region;
     enum mg_err err; /* sticky; text in d */
     struct mg_diag d;
-    bool in_analyze, wants_blocks, wants_warps, one_copy;
+    bool in_analyze, wants_blocks, one_copy;
     struct mg_arena scratch;
     MG_VEC(uint8_t) rules; /* by cell */
     MG_VEC(struct mg_layout_site) sites;
@@ -217,7 +219,6 @@ void mg_sums_place(struct mg_patch *p);
 /* Adding near the threads: false where the cell has no word there, and nothing was done. */
 bool mg_near_strip(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id v);
 bool mg_near_strip_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k, mg_id v);
-mg_id mg_near_own(struct mg_code_at *at, uint32_t first, uint32_t n); /* of the lane's word; 0: there is none */
 bool mg_near_is(struct mg_code_at *at);
 bool mg_near_tally(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix,
                    mg_id one); /* one: predicate of the lane that adds; 0: the lowest */

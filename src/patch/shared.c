@@ -54,18 +54,34 @@ static bool begin(struct mg_patch *p)
     return true;
 }
 
-/* Can the rounds of the loop around the spot be counted? */
+static bool ends_with_call(const struct mg_cfg *c, uint32_t b)
+{
+    return mg_node_form(c->m, &c->m->nodes.at[c->blocks[b].last])->op == MG_OP_call;
+}
+
+/* Is some function called in a loop? What callees do may end up there. */
+static bool calls_in_loops(struct mg_patch *p)
+{
+    for (uint32_t f = 0; f < p->all->sites->n_funcs; f++) {
+        const struct mg_cfg *c = mg_patch_cfg(p, f);
+        for (uint32_t b = 0; b < c->n_blocks; b++)
+            if (mg_patch_loops(p, f)->loop_of[b] != MG_NO_LOOP && ends_with_call(c, b)) return true;
+    }
+    return false;
+}
+
+/* Can the rounds of the loop around the spot be counted, and do lanes meet in it as before when it adds to words? */
 static bool bounds_rounds(struct mg_code_at *at)
 {
     const struct mg_loops *l = mg_patch_loops(at->p, at->func_ix);
     uint32_t b = at->kind < MG_AT_BEFORE || at->kind == MG_AT_EXIT
                      ? MG_NO_BLOCK
                      : mg_cfg_block_of(mg_patch_cfg(at->p, at->func_ix), at->node);
-    if (at->kind == MG_AT_EDGE) return false;
-    for (uint32_t loop = b == MG_NO_BLOCK ? MG_NO_LOOP : l->loop_of[b]; loop != MG_NO_LOOP;
-         loop = l->loops[loop].parent)
-        if (l->loops[loop].n_headers != 1) return false;
-    if (b != MG_NO_BLOCK && l->loop_of[b] != MG_NO_LOOP) at->p->near.funcs[at->func_ix].loops[l->loop_of[b]] = true;
+    if (at->kind == MG_AT_EDGE || at->called || (at->func_ix && calls_in_loops(at->p))) return false;
+    uint32_t loop = b == MG_NO_BLOCK ? MG_NO_LOOP : l->loop_of[b];
+    if (loop == MG_NO_LOOP) return true;
+    if (mg_patch_may_spin(at->p, at->func_ix)[loop]) return false; /* irreducible ones, too */
+    at->p->near.funcs[at->func_ix].loops[loop] = true;
     return true;
 }
 
@@ -140,15 +156,6 @@ static void add_one(struct mg_code_at *at, mg_id place, uint32_t word, struct mg
     add_word(at, to, word, add);
 }
 
-mg_id mg_near_own(struct mg_code_at *at, uint32_t first, uint32_t n)
-{
-    uint32_t word = at->func_ix ? 0 : word_of(at, first, n);
-    if (!word) return 0;
-    mg_id r = mg_code_temp(at, MG_TYPE_b32);
-    MG_PURE(at, "add.u32", r, own_place(at), mg_o_imm(4 * (int64_t)word));
-    return r;
-}
-
 bool mg_near_is(struct mg_code_at *at)
 {
     return at->p->near.wanted && !at->func_ix && begin(at->p);
@@ -180,7 +187,7 @@ static bool is_leaf(struct mg_patch *p, uint32_t f)
 {
     const struct mg_cfg *c = mg_patch_cfg(p, f);
     for (uint32_t b = 0; b < c->n_blocks; b++)
-        if (mg_node_form(c->m, &c->m->nodes.at[c->blocks[b].last])->op == MG_OP_call) return false;
+        if (ends_with_call(c, b)) return false;
     return true;
 }
 
@@ -223,7 +230,9 @@ static void drain_words(struct mg_code_at *at, mg_id first, mg_id step)
           over = mg_code_temp(at, MG_TYPE_pred), some = mg_code_temp(at, MG_TYPE_pred);
     mg_id wide = mg_code_temp(at, MG_TYPE_b64), to = mg_code_temp(at, MG_TYPE_b64), again = mg_code_label(at),
           done = mg_code_label(at);
+    mg_id rounds = mg_code_temp(at, MG_TYPE_b32);
     MG_CODE(at, "add.u32", i, first, 1);
+    MG_CODE(at, "mov.u32", rounds, 0);
     MG_CODE(at, "mad.wide.u32", to, first, 8, mg_value_base(at));
     mg_code_rolled(at);
     mg_code_place(at, again);
@@ -241,7 +250,11 @@ static void drain_words(struct mg_code_at *at, mg_id first, mg_id step)
     mg_code_pop_guard(at);
     MG_CODE(at, "add.u32", i, i, step);
     MG_CODE(at, "mad.wide.u32", to, step, 8, to);
+    MG_CODE(at, "add.u32", rounds, rounds, 1); /* tells ptxas that this ends (analysis/spin.h) */
+    MG_CODE(at, "setp.lt.u32", over, rounds, mg_o_imm(p->near.cells.n));
+    mg_code_push_guard(at, over, false);
     MG_CODE(at, "bra", mg_o_label(again));
+    mg_code_pop_guard(at);
     mg_code_place(at, done);
 }
 

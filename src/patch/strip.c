@@ -123,14 +123,10 @@ void mg_strip_put(struct mg_code_at *at, uint32_t ix, uint32_t k, struct mg_opnd
 
 /* ---- in functions of ours ---------------------------------------------------------------------------------------- */
 
-mg_id mg_strip_place(struct mg_code_at *at, uint32_t ix, bool *near)
+mg_id mg_strip_place(struct mg_code_at *at, uint32_t ix)
 {
-    const struct mg_patch_strip *strip = &at->p->strips.at[ix];
-    mg_id r = mg_near_own(at, strip->first, strip->n);
-    *near = r != 0;
-    if (r) return r;
-    r = mg_code_temp(at, MG_TYPE_b64);
-    MG_PURE(at, "add.u64", r, mg_value_strip(at), mg_o_imm(8 * (int64_t)strip->first));
+    mg_id r = mg_code_temp(at, MG_TYPE_b64);
+    MG_PURE(at, "add.u64", r, mg_value_strip(at), mg_o_imm(8 * (int64_t)at->p->strips.at[ix].first));
     return r;
 }
 
@@ -144,30 +140,18 @@ static void add_far(struct mg_code_at *at, mg_id place, struct mg_opnd v, mg_id 
     MG_GUARDED(at, some, "red.global.add.u64", mg_o_addr_reg(place, 0), wide);
 }
 
-void mg_place_add(struct mg_code_at *at, mg_id place, bool near, mg_id v)
+void mg_place_add(struct mg_code_at *at, mg_id place, mg_id v)
 {
-    if (near) {
-        MG_CODE(at, "red.shared.add.u32", mg_o_addr_reg(place, 0), v);
-        return;
-    }
     mg_id some = mg_code_temp(at, MG_TYPE_pred);
     MG_PURE(at, "setp.ne.u32", some, v, 0);
     add_far(at, place, mg_o_reg(v), some);
 }
 
-void mg_place_put(struct mg_code_at *at, mg_id place, bool near, struct mg_opnd k, struct mg_opnd v, mg_id one)
+void mg_place_put(struct mg_code_at *at, mg_id place, struct mg_opnd k, struct mg_opnd v, mg_id one)
 {
-    mg_id apart = mg_code_temp(at, MG_TYPE_b32), add = mg_code_temp(at, MG_TYPE_b32);
+    mg_id apart = mg_code_temp(at, MG_TYPE_b32);
     MG_PURE(at, "sub.u32", apart, k, mg_value_lane(at));
     v = hidden(at, v);
-    if (near) { /* others add 0 to their own, as in patch/shared.c */
-        mg_id to = mg_code_temp(at, MG_TYPE_b32);
-        MG_PURE(at, "selp.b32", apart, apart, 0, one);
-        MG_PURE(at, "mad.lo.u32", to, apart, 4, place);
-        MG_PURE(at, "selp.b32", add, v, 0, one);
-        MG_CODE(at, "red.shared.add.u32", mg_o_addr_reg(to, 0), add);
-        return;
-    }
     mg_id to = mg_code_temp(at, MG_TYPE_b64);
     MG_PURE(at, "mad.wide.s32", to, apart, 8, place);
     add_far(at, to, v, one);

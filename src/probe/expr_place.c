@@ -484,7 +484,8 @@ enum mg_err mg_expr_analyze(const void *conf, struct mg_patch *p, struct mg_diag
     struct mg_expr_placer pl;
     if (c->e->probe && !c->probe) return mg_diag_err(d, MG_ERR_NOT_FOUND, "%s cannot be read", c->e->probe);
     list_wanted(&pl, c, p);
-    if (pl.wants_blocks) mg_patch_want_blocks(p, false);
+    if (pl.wants_blocks) mg_patch_want_blocks(p);
+    if (c->e->uses[MG_EV_active] || c->e->uses[MG_EV_lanes] || c->e->uses[MG_EV_leader]) mg_patch_keep_lanes(p);
     if (c->e->uses[MG_EV_launch]) mg_patch_words(p, 1); /* the first of the tool's own: number 0 */
     bool ranges = mg_expr_wants_allocations(c->e);
     if (pl.has_events || ranges)

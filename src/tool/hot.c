@@ -26,7 +26,7 @@ static enum mg_err hot_configure(const char *args, void **conf, struct mg_diag *
 static enum mg_err hot_analyze(const void *conf, struct mg_patch *p, struct mg_diag *d)
 {
     (void)conf, (void)d;
-    mg_patch_want_blocks(p, false);
+    mg_patch_want_blocks(p);
     return MG_ERR_OK;
 }
 

@@ -237,6 +237,7 @@ static void release_shared(struct mg_patches *s)
         mg_ssa_free(f->ssa);
         mg_live_free(f->live);
         mg_uniform_free(f->uniform);
+        free(f->may_spin);
         mg_freq_free(f->freq);
         mg_loops_free(f->loops);
         mg_dom_free(f->dom);
@@ -308,7 +309,7 @@ enum mg_err mg_tools_instrument(const struct mg_tool_use *uses, uint32_t n, cons
     struct run x = {
         .all = {.sites = sites, .app = sites->cfgs[0]->m, .twin = twin, .m = twin->m, .o = o, .layout = layout},
         .n = n};
-    bool wanted = false, warps = false;
+    bool wanted = false;
     enum mg_err err = MG_ERR_OK;
     *layout = (struct mg_layout){.blocks = {.other_at = UINT32_MAX}, .n_regions = n};
     if (sites->n_funcs != twin->n_funcs) return mg_diag_err(d, MG_ERR_STATE, "sites and twin are of different kernels");
@@ -323,14 +324,13 @@ enum mg_err mg_tools_instrument(const struct mg_tool_use *uses, uint32_t n, cons
         if (!uses[i].tool->analyze && !uses[i].tool->instrument) continue;
         begin_patch(&x, &x.patches[i], &uses[i], r);
         wanted |= x.patches[i].wants_blocks;
-        warps |= x.patches[i].wants_warps;
     }
     bool own = !x.counts && wanted; /* by nobody's options */
     if (own) {
         x.asked = mg_counter_opts_for(o->reduce, o->sm);
-        x.asked.warps |= warps;
         x.counts = &x.asked;
     }
+    twin->keeps_lanes |= x.counts && x.counts->warps;
     mg_raise_target(twin->m, o->sm);
     if (!err) err = run_passes(&x, d);
     if (!err && layout->has_blocks) keep_fit(layout, sites);
@@ -338,8 +338,7 @@ enum mg_err mg_tools_instrument(const struct mg_tool_use *uses, uint32_t n, cons
         if (has_code(&x)) mg_twin_hide_zeros(twin);
         mg_twin_contract(twin);
         mg_twin_drop_contexts(twin);
-        if (own || !layout->blocks.warps)
-            mg_twin_inline(twin); /* who asks for warps wants lanes to meet behind calls, as they do natively */
+        if (!twin->keeps_lanes) mg_twin_inline(twin); /* lanes meet behind calls */
         mg_twin_keep_window(twin);
         mg_twin_split_constants(twin);
     }

@@ -766,7 +766,7 @@ static enum mg_err wrong(const void *conf, struct mg_patch *p, struct mg_diag *d
         mg_at_after(p, mg_patch_cfg(p, 0)->blocks[0].last);
         break;
     case 2:
-        mg_patch_want_blocks(p, false);
+        mg_patch_want_blocks(p);
         break;
     case 3:
         mg_patch_site(p, MG_SITE_EDGE, 3, 0, 1, MG_MERGE_SUM, 0);

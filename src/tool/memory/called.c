@@ -17,7 +17,7 @@ struct mg_memory_function {
 static uint64_t key_of(const struct mg_memory_request *q, enum part part)
 {
     return (uint64_t)part | (uint64_t)q->space << 2 | (uint64_t)q->bytes << 8 | (uint64_t)(q->makes != 0) << 24 |
-           (uint64_t)q->near << 25 | (uint64_t)(q->group != NULL) << 26;
+           (uint64_t)(q->group != NULL) << 25;
 }
 
 /* ---- functions ------------------------------------------------------------------------------------------------- */
@@ -64,7 +64,6 @@ static struct mg_code_at *write_function(const struct mg_memory_request *site, e
                                     .m = site->m,
                                     .space = site->space,
                                     .bytes = site->bytes,
-                                    .near = site->near,
                                     .group = site->group},
                              *q = &one;
     q->addr = mg_called_param(at, MG_TYPE_b64);
@@ -72,7 +71,7 @@ static struct mg_code_at *write_function(const struct mg_memory_request *site, e
         write_classify(q);
         return at;
     }
-    q->place = mg_called_param(at, q->near ? MG_TYPE_b32 : MG_TYPE_b64);
+    q->place = mg_called_param(at, MG_TYPE_b64);
     if (site->makes) {
         mg_id makes = mg_called_param(at, MG_TYPE_b32);
         q->makes = pred(q);
@@ -106,7 +105,7 @@ void mg_memory_called_release(struct mg_memory_called *c)
 static void call(struct mg_memory_request *q, enum part part, mg_id slot, mg_id result)
 {
     mg_id args[4] = {q->addr}, n = 1;
-    if (part != CLASSIFY) args[n++] = mg_strip_place(q->at, q->strip, &q->near);
+    if (part != CLASSIFY) args[n++] = mg_strip_place(q->at, q->strip);
     if (q->makes) {
         mg_id makes = reg32(q);
         EMIT("selp.u32", makes, 1, 0, q->makes);

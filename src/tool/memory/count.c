@@ -247,7 +247,7 @@ static mg_id lowest(struct mg_memory_request *q)
 static void put_by_one(struct mg_memory_request *q, uint32_t cell, mg_id v)
 {
     if (q->place)
-        mg_place_put(q->at, q->place, q->near, I(SLOT(cell)), R(v), lowest(q));
+        mg_place_put(q->at, q->place, I(SLOT(cell)), R(v), lowest(q));
     else
         mg_strip_put(q->at, q->strip, SLOT(cell), R(v), lowest(q));
 }
@@ -256,7 +256,7 @@ static void put_by_one(struct mg_memory_request *q, uint32_t cell, mg_id v)
 static void add_strip(struct mg_memory_request *q, mg_id strip)
 {
     if (q->place)
-        mg_place_add(q->at, q->place, q->near, strip);
+        mg_place_add(q->at, q->place, strip);
     else
         mg_strip_add(q->at, q->strip, strip);
 }
@@ -267,7 +267,7 @@ static void tell_pattern(struct mg_memory_request *q, mg_id slot)
     if (q->place) {
         mg_id k = reg32(q);
         EMIT("add.u32", k, slot, I(SLOT(MG_MC_SAME)));
-        mg_place_put(q->at, q->place, q->near, R(k), I(1), lowest(q));
+        mg_place_put(q->at, q->place, R(k), I(1), lowest(q));
         return;
     }
     mg_tally_put(q->at, q->cell + MG_MC_SAME, MG_MC_SAME_ALL - MG_MC_SAME + 1, slot, lowest(q));
@@ -665,7 +665,7 @@ void mg_memory_follow_one(struct mg_memory_request *q, mg_id full, const struct 
     jump(q, 0, false, done);
     mg_code_place(q->at, partial);
     if (q->place)
-        mg_place_put(q->at, q->place, q->near, R(g->slot), I(1), lowest(q));
+        mg_place_put(q->at, q->place, R(g->slot), I(1), lowest(q));
     else
         mg_tally_put(q->at, q->cell + MG_MC_SECTORS, MG_MC_COUNT - MG_MC_SECTORS, g->slot, lowest(q));
     if (has_sectors(q)) put_by_one(q, MG_MC_SECTORS, sectors);

@@ -46,7 +46,8 @@ static enum mg_err memory_analyze(const void *conf, struct mg_patch *p, struct m
     if (o->level == MG_MEMORY_FULL && m->sm < 70)
         return mg_diag_err(d, MG_ERR_UNSUPPORTED,
                            "tool memory, level=full: the PTX is for sm_%u, warps are matched from sm_70 on", m->sm);
-    mg_patch_want_blocks(p, false);
+    mg_patch_want_blocks(p);
+    if (o->level == MG_MEMORY_FULL) mg_patch_keep_lanes(p);
     return MG_ERR_OK;
 }
 
@@ -432,7 +433,7 @@ extern const struct mg_tool mg_tool_memory;
 const struct mg_tool mg_tool_memory = {
     .name = "memory",
     .summary = "accesses, bytes, sectors, strides and bank conflicts of each memory instruction",
-    .cost = "kernel time on an H200, geometric mean of 20 kernels: 1.7, with level=bytes 1.03 (docs/measured.md)",
+    .cost = "kernel time on an H200, geometric mean of 20 kernels: 1.9, with level=bytes 1.03 (docs/measured.md)",
     .opts = memory_opts,
     .configure = memory_configure,
     .release = free,

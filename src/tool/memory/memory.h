@@ -82,7 +82,6 @@ struct mg_memory_request { /* one site under work */
     uint32_t strip;               /* of cells from MG_MC_SECTORS on */
     uint32_t places, place_strip; /* how many cells behind MG_MC_COUNT there are, at most 32; theirs */
     mg_id place;                  /* in such a function: where the lane's cell of the strip is; 0: elsewhere */
-    bool near;                    /* that is in shared memory */
     struct mg_memory_called *called;
     const struct mg_memory_group *group; /* whose first it is; NULL: it is alone */
     mg_id here, active;                  /* lanes at the spot; of these, those that make the access */

@@ -62,7 +62,7 @@ static void forget(struct guards *g, uint32_t *n, const struct mg_module *m, mg_
 static enum mg_err opcodes_analyze(const void *conf, struct mg_patch *p, struct mg_diag *d)
 {
     (void)conf, (void)d;
-    mg_patch_want_blocks(p, false);
+    mg_patch_want_blocks(p);
     return MG_ERR_OK;
 }
 
