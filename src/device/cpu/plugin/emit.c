@@ -340,8 +340,12 @@ static bool body(struct emit *e, int version, uint32_t b)
         e->in = &f->insts[e->ix];
         bool last = e->ix + 1 == blk->end,
              control = e->in->kind == CPU_CTL && !(e->in->ctl == EMU_CTL_SYNC && cpu_sync_has_code(e->in->sub));
+        emit_step_chain(e);
         if (!control && !emit_instruction(e)) return false;
-        if (last) emit_end(e);
+        if (last) {
+            emit_end_chain(e);
+            emit_end(e);
+        }
     }
     return true;
 }
@@ -405,7 +409,7 @@ bool emit_begin(struct emit *e, LLVMModuleRef m, struct cpu_func *f, const char 
     e->serial.loops = calloc(f->n_serials + 1, sizeof *e->serial.loops);
     e->serial.vars = calloc(f->n_regs + 1, sizeof *e->serial.vars);
     e->serial.rooms = calloc(f->n_serials ? f->n_insts : 1, sizeof *e->serial.rooms);
-    bool ok = e->serial.rooms && e->vars && e->pend && e->scratch && e->leaves && e->checked && e->group && e->ahead &&
+    bool ok = emit_chain_new(e) && e->serial.rooms && e->vars && e->pend && e->scratch && e->leaves && e->checked && e->group && e->ahead &&
               e->turns && e->serial.loops && e->serial.vars;
     for (int v = 0; v < VERSIONS; v++) {
         e->bb[v] = calloc(f->n_blocks + 1, sizeof *e->bb[v]);
@@ -432,6 +436,7 @@ void emit_finish(struct emit *e)
     free(e->serial.loops);
     free(e->serial.vars);
     free(e->serial.rooms);
+    emit_chain_free(e);
     for (int v = 0; v < VERSIONS; v++) {
         free(e->bb[v]);
         free(e->built[v]);

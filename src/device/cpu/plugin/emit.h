@@ -92,6 +92,20 @@ struct emit_serial {           /* loops lane by lane (serial.c); values are allo
     LLVMBasicBlockRef over;
 };
 
+/* nans.c: f64 arithmetic whose NaNs are looked for later */
+enum nan_mode { NANS_EACH, NANS_LATER, NANS_MADE }; /* each operation looks; nobody does; there are some */
+struct nan_link {
+    uint32_t at, reg; /* operation, its register (from 0) */
+    val result, before;
+    bool covered; /* another one of the chain makes a NaN of one */
+};
+struct nan_chain {
+    enum nan_mode mode;
+    struct nan_link *links;
+    uint32_t n;
+    uint64_t *read, *written; /* registers */
+};
+
 struct emit {
     struct cpu_func *f;
     LLVMContextRef c;
@@ -103,6 +117,7 @@ struct emit {
     struct emit_out out;
     struct emit_room room;
     struct emit_serial serial;
+    struct nan_chain chain;
     struct whole *whole; /* whole CTAs (whole.c); NULL otherwise */
     val fn, call, counts;
     val at_warp;     /* alloca: the warp that runs */
@@ -275,6 +290,14 @@ void emit_end(struct emit *e);
 void emit_leave(struct emit *e);
 void emit_usually(struct emit *e, val cond, LLVMBasicBlockRef usual, LLVMBasicBlockRef rare); /* branches */
 void emit_leave_if(struct emit *e, val cond); /* the emulator does this operation when cond holds */
+
+/* nans.c: before each operation of a block, and before it is left; the result of one that goes on with the chain */
+void emit_step_chain(struct emit *e);
+void emit_end_chain(struct emit *e);
+void emit_link_chain(struct emit *e, val result);
+bool emit_chain_new(struct emit *e);
+void emit_chain_free(struct emit *e);
+bool emit_may_leave(struct emit *e); /* memory.c: may the load have to leave the code? */
 
 /* emit.c */
 bool emit_instruction(struct emit *e);

@@ -1033,6 +1033,13 @@ static bool surely_inside(struct emit *e, const struct plan *p)
     return lanes_surely_inside(e, p, UINT32_MAX, (uint32_t[2]){0, e->f->region.n_warps - 1});
 }
 
+bool emit_may_leave(struct emit *e)
+{
+    struct plan p = plan_of(e, e->in, e->version);
+    bool done = e->checked[e->ix] && e->checked[e->ix] != e->ix + 1;
+    return leaves_whole(e, e->in) && !done && (p.row || !surely_inside(e, &p));
+}
+
 /* A linear access that is checked here or was by one before it. */
 static void access_all(struct emit *e, const struct plan *p)
 {
