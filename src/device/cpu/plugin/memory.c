@@ -1283,8 +1283,11 @@ static void access_any(struct emit *e)
         at.many = a.many = emit_address(e, in, true, 0);
         ok = emit_all_inside(e, a.many, a.lo, a.size, size, lanes);
         unsigned step = p.flat ? 0 : in->bytes;
-        if (p.row) find_row_bases(e, a.many, p.row, step, lanes, bases);
-        if (p.row) rows = rows_follow(e, a.many, p.row, step, lanes, bases);
+        if (p.row) rows = emit_narrow_rows(e, a.many, p.row, step, lanes, bases);
+        if (p.row && !rows) {
+            find_row_bases(e, a.many, p.row, step, lanes, bases);
+            rows = rows_follow(e, a.many, p.row, step, lanes, bases);
+        }
         if (p.row && !can_gather(e, in, false)) ok = LLVMBuildAnd(B, ok, rows, ""), rows = NULL;
     }
     LLVMBasicBlockRef fast = emit_block(e, "access"), slow = emit_block(e, "elsewhere"),
