@@ -141,7 +141,8 @@ void emit_state_vars(struct emit *e)
 
 void emit_place(struct emit *e)
 {
-    e->warp = LLVMBuildLoad2(B, e->t.i32, e->at_warp, "");
+    bool one = e->whole && e->f->region.n_warps == 1;
+    e->warp = one ? k32(e, 0) : LLVMBuildLoad2(B, e->t.i32, e->at_warp, "");
     val ix = LLVMBuildMul(B, LLVMBuildZExt(B, e->warp, e->t.i64, ""),
                           LLVMConstInt(e->t.i64, sizeof(struct cpu_warp), 0), "");
     val first = emit_at(e, e->call, offsetof(struct cpu_call, warps));
@@ -225,6 +226,11 @@ static void entry(struct emit *e, uint32_t b)
 static void begin_part(struct emit *e, uint32_t b)
 {
     struct cpu_func *f = e->f;
+    if (e->known[b].yes) {
+        e->mask = k32(e, e->known[b].mask);
+        if (f->blocks[b].merges) LLVMBuildStore(B, k32(e, 0), e->pend[b]);
+        return;
+    }
     e->mask = LLVMBuildLoad2(B, e->t.i32, e->cur, "");
     if (!f->blocks[b].merges) return;
     e->mask = LLVMBuildOr(B, e->mask, LLVMBuildLoad2(B, e->t.i32, e->pend[b], ""), "");
@@ -409,7 +415,8 @@ bool emit_begin(struct emit *e, LLVMModuleRef m, struct cpu_func *f, const char 
     e->serial.loops = calloc(f->n_serials + 1, sizeof *e->serial.loops);
     e->serial.vars = calloc(f->n_regs + 1, sizeof *e->serial.vars);
     e->serial.rooms = calloc(f->n_serials ? f->n_insts : 1, sizeof *e->serial.rooms);
-    bool ok = emit_chain_new(e) && e->serial.rooms && e->vars && e->pend && e->scratch && e->leaves && e->checked && e->group && e->ahead &&
+    e->known = calloc(f->n_blocks + 1, sizeof *e->known);
+    bool ok = emit_chain_new(e) && e->known && e->serial.rooms && e->vars && e->pend && e->scratch && e->leaves && e->checked && e->group && e->ahead &&
               e->turns && e->serial.loops && e->serial.vars;
     for (int v = 0; v < VERSIONS; v++) {
         e->bb[v] = calloc(f->n_blocks + 1, sizeof *e->bb[v]);
@@ -436,6 +443,7 @@ void emit_finish(struct emit *e)
     free(e->serial.loops);
     free(e->serial.vars);
     free(e->serial.rooms);
+    free(e->known);
     emit_chain_free(e);
     for (int v = 0; v < VERSIONS; v++) {
         free(e->bb[v]);

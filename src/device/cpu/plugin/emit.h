@@ -106,6 +106,12 @@ struct nan_chain {
     uint64_t *read, *written; /* registers */
 };
 
+struct known { /* known.c, by block */
+    bool yes;
+    uint32_t mask, taken;    /* lanes that come here; that take a branch where lanes part by their numbers */
+    uint32_t to[2], next[2]; /* who goes to block `to` comes to `next`; of lanes that end: next[0], UINT32_MAX: none */
+};
+
 struct emit {
     struct cpu_func *f;
     LLVMContextRef c;
@@ -118,6 +124,7 @@ struct emit {
     struct emit_room room;
     struct emit_serial serial;
     struct nan_chain chain;
+    struct known *known; /* by block */
     struct whole *whole; /* whole CTAs (whole.c); NULL otherwise */
     val fn, call, counts;
     val at_warp;     /* alloca: the warp that runs */
@@ -299,6 +306,12 @@ void emit_link_chain(struct emit *e, val result);
 bool emit_chain_new(struct emit *e);
 void emit_chain_free(struct emit *e);
 bool emit_may_leave(struct emit *e); /* memory.c: may the load have to leave the code? */
+
+/* known.c */
+void emit_find_known(struct emit *e, uint32_t start, uint32_t mask);
+uint32_t emit_known_lanes(const struct emit *e);
+LLVMBasicBlockRef emit_known_block(struct emit *e, uint32_t b);
+LLVMBasicBlockRef emit_known_target(struct emit *e, uint32_t to, bool *waits);
 
 /* emit.c */
 bool emit_instruction(struct emit *e);

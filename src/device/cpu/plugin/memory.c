@@ -1088,7 +1088,7 @@ static void access_all(struct emit *e, const struct plan *p)
         for (int h = 0; h < (p->s.halves ? 2 : 1); h++)
             a.p[h] = emit_at(e, e->group[first][h], (uint64_t)(in->off - e->f->insts[first].off));
     }
-    if (e->whole && e->version == FULL && in->where == EMU_AT_GLOBAL && p->s.stride)
+    if (e->whole && (e->version == FULL || emit_never_all(e)) && in->where == EMU_AT_GLOBAL && p->s.stride)
         emit_ahead(e, done ? e->checked[e->ix] - 1 : e->ix, a.p, p->s.halves ? 2 : 1,
                    (uint64_t)p->size * (p->s.halves ? 16 : 32));
     if (p->run)
