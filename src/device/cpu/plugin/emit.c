@@ -342,6 +342,14 @@ static bool body(struct emit *e, int version, uint32_t b)
     for (uint32_t i = blk->first; i < blk->end; i++) e->checked[i] = 0;
     LLVMPositionBuilderAtEnd(B, e->bb[version][b]);
     if (version == PART) begin_part(e, b);
+    bool done = false;
+    if (!emit_few_lanes(e, b, &done)) return false;
+    if (done) {
+        e->ix = blk->end - 1;
+        e->in = &f->insts[e->ix];
+        emit_end(e);
+        return true;
+    }
     for (e->ix = blk->first; e->ix < blk->end; e->ix++) {
         e->in = &f->insts[e->ix];
         bool last = e->ix + 1 == blk->end,

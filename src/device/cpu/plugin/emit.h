@@ -313,6 +313,8 @@ uint32_t emit_known_lanes(const struct emit *e);
 LLVMBasicBlockRef emit_known_block(struct emit *e, uint32_t b);
 LLVMBasicBlockRef emit_known_target(struct emit *e, uint32_t to, bool *waits);
 
+bool emit_few_lanes(struct emit *e, uint32_t b, bool *done); /* few.c */
+
 /* emit.c */
 bool emit_instruction(struct emit *e);
 LLVMBasicBlockRef emit_target(struct emit *e, int version, uint32_t b); /* where block b begins */
