@@ -12,7 +12,7 @@
 
 #define B e->b
 
-enum { MOST_IN_CHAIN = 64 };
+enum { MOST_IN_CHAIN = 8 };
 
 /* Does the operation make a NaN of each lane where an operand is one, and nothing but a vector? */
 static bool joins(struct emit *e, const struct cpu_inst *in)
@@ -44,12 +44,12 @@ static bool may_leave(struct emit *e, const struct cpu_inst *in)
     switch ((enum cpu_kind)in->kind) {
     case CPU_NOP:
     case CPU_PARAM:
-        return false;
-    case CPU_ALU:
-        return in->d2 || (in->d && !emit_is_vec(e, in->d));
     case CPU_MOV:
     case CPU_NOT_P:
     case CPU_LOW:
+        return false;
+    case CPU_ALU: /* scalars of 64 bits from such of 32: lanes may wrap */
+        return in->d2 || (in->d && !emit_is_vec(e, in->d) && (in->key == K_WIDE || in->op == MG_OP_cvt));
     case CPU_ZEXT:
     case CPU_SEXT:
         return in->d && !emit_is_vec(e, in->d);
