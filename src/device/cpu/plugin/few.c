@@ -39,6 +39,14 @@ static bool has_code(const struct cpu_inst *in)
     }
 }
 
+/* Does the operation make a scalar of which it is known what it always is? Such are made before all lanes. */
+static bool is_plain(const struct emit *e, const struct cpu_inst *in)
+{
+    const struct cpu_reg *d = in->d ? &e->f->regs[in->d - 1] : NULL;
+    return d && (in->kind == CPU_ALU || in->kind == CPU_MOV) && !in->guard && !in->d2 && in->key != K_WIDE &&
+           in->op != MG_OP_cvt && d->kind == CPU_REG_PLAIN && !d->shape.varying && d->fixed;
+}
+
 /* Where in shared memory a lane accesses; false: not known, or not inside. */
 static bool place_of(const struct emit *e, const struct cpu_inst *in, uint32_t lane, int64_t *at)
 {
@@ -63,6 +71,7 @@ static bool look(struct emit *e, uint32_t b, uint32_t lanes, struct block *out)
         const struct cpu_inst *in = &f->insts[i];
         bool memory = in->kind == CPU_LOAD || in->kind == CPU_STORE;
         if (in->kind == CPU_CTL && i + 1 == f->blocks[b].end) break;
+        if (is_plain(e, in)) continue;
         if (!has_code(in) || ++out->ops > MOST_OPS || (memory && out->n == MOST_ACCESSES)) return false;
         uint32_t d = in->kind == CPU_LOAD ? in->list[0] : in->kind == CPU_STORE ? 0 : in->d;
         if (d && (!f->regs[d - 1].shape.varying || f->regs[d - 1].settled)) return false;
@@ -108,7 +117,7 @@ static bool suits(struct emit *e, uint32_t b, uint32_t lanes, struct block *k)
     for (uint32_t i = f->blocks[b].first; i < f->blocks[b].end; i++) {
         const struct cpu_inst *in = &f->insts[i];
         uint32_t d = in->kind == CPU_LOAD ? in->list[0] : in->kind == CPU_STORE || in->kind == CPU_CTL ? 0 : in->d;
-        if (d && mg_has(e->scratch, d - 1)) return false;
+        if (d && !is_plain(e, in) && mg_has(e->scratch, d - 1)) return false;
     }
     return true;
 }
@@ -191,6 +200,8 @@ static bool lane_by_lane(struct emit *e, uint32_t b, uint32_t lanes, const struc
 {
     struct cpu_func *f = e->f;
     bool ok = true;
+    for (e->ix = f->blocks[b].first; e->ix < f->blocks[b].end && ok; e->ix++)
+        if (is_plain(e, e->in = &f->insts[e->ix])) ok = emit_instruction(e);
     for (uint32_t lane = 0; lane < EMU_LANES; lane++) {
         if (!(lanes >> lane & 1)) continue;
         struct begin g = {e, lane, written};
@@ -199,6 +210,7 @@ static bool lane_by_lane(struct emit *e, uint32_t b, uint32_t lanes, const struc
         for (e->ix = f->blocks[b].first; e->ix < f->blocks[b].end && ok; e->ix++) {
             e->in = &f->insts[e->ix];
             if (e->in->kind == CPU_CTL) break;
+            if (is_plain(e, e->in)) continue;
             e->version = LANE;
             bool memory = n < k->n && k->access[n] == e->ix;
             if (!memory)
