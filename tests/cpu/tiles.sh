@@ -57,19 +57,20 @@ template <int LANES> __global__ void wave(const int *x, int *out, int gain)
 /* Each lane stores where the next one loads in the same step: lanes go together. And lanes that part twice before they meet. */
 __global__ void shift(const int *x, int *out)
 {
-    __shared__ int s[T][33];
+    __shared__ int s[T + 1][33];
     int t = threadIdx.x, b = blockIdx.x * T * 33;
     for (int i = 0; i < T; i++) s[i][t] = x[b + i * 33 + t];
     if (t == 0)
         for (int i = 0; i < T; i++) s[i][32] = x[b + i * 33 + 32];
     __syncthreads();
     if (t < T) {
-        s[t][t] = s[t][t + 1] + 1;                  /* a diagonal, from its neighbour */
-        if (t < T - 1) s[t + 1][t + 1] = s[t][t] * 3; /* from a lane that has stored: what stood there before */
-        if (t < 4) {
-            if (t & 1) s[t][t + 8] += s[t + 1][t + 9];
-            else s[t][t + 8] -= s[t + 1][t + 9];
-        }
+        s[t][t] = s[t][t + 1] + 1; /* a diagonal, from its neighbour */
+        s[t + 1][t + 1] = s[t][t] * 3; /* where the next lane has stored */
+    }
+    __syncthreads();
+    if (t < 4) {
+        if (t & 1) s[t][t + 8] += s[t + 1][t + 9];
+        else s[t][t + 8] -= s[t + 1][t + 9];
     }
     __syncthreads();
     for (int i = 0; i < T; i++) out[b + i * 33 + t] = s[i][t];
