@@ -424,8 +424,8 @@ bool emit_begin(struct emit *e, LLVMModuleRef m, struct cpu_func *f, const char 
     e->serial.vars = calloc(f->n_regs + 1, sizeof *e->serial.vars);
     e->serial.rooms = calloc(f->n_serials ? f->n_insts : 1, sizeof *e->serial.rooms);
     e->known = calloc(f->n_blocks + 1, sizeof *e->known);
-    bool ok = emit_chain_new(e) && e->known && e->serial.rooms && e->vars && e->pend && e->scratch && e->leaves && e->checked && e->group && e->ahead &&
-              e->turns && e->serial.loops && e->serial.vars;
+    bool ok = emit_chain_new(e) && e->known && e->serial.rooms && e->vars && e->pend && e->scratch && e->leaves &&
+              e->checked && e->group && e->ahead && e->turns && e->serial.loops && e->serial.vars;
     for (int v = 0; v < VERSIONS; v++) {
         e->bb[v] = calloc(f->n_blocks + 1, sizeof *e->bb[v]);
         e->built[v] = calloc(f->n_blocks + 1, 1);

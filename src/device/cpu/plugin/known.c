@@ -80,8 +80,7 @@ static bool step(struct walk *w, uint32_t b)
     if (f->serial_of[b]) return false;
     memcpy(w->now, row(w, b), f->n_blocks * sizeof *w->now);
     w->now[b] = 0;
-    if (in->kind != CPU_CTL || (in->ctl == EMU_CTL_SYNC && cpu_sync_has_code(in->sub)))
-        return go(w, b, 0, b + 1, mask);
+    if (in->kind != CPU_CTL || (in->ctl == EMU_CTL_SYNC && cpu_sync_has_code(in->sub))) return go(w, b, 0, b + 1, mask);
     switch ((enum emu_ctl)in->ctl) {
     case EMU_CTL_BAR:
         return true;

@@ -17,7 +17,8 @@ enum { MOST_IN_CHAIN = 8 };
 /* Does the operation make a NaN of each lane where an operand is one, and nothing but a vector? */
 static bool joins(struct emit *e, const struct cpu_inst *in)
 {
-    if (in->kind != CPU_ALU || e->version > PART || in->guard || in->d2 || !in->d || !emit_is_vec(e, in->d)) return false;
+    if (in->kind != CPU_ALU || e->version > PART || in->guard || in->d2 || !in->d || !emit_is_vec(e, in->d))
+        return false;
     if (e->f->regs[in->d - 1].settled || in->key & (K_SAT | K_FTZ | K_APPROX | K_FULL) || in->imm) return false;
     if (in->op == MG_OP_cvt)
         return (in->t[0] == MG_TYPE_f64 && in->t[1] == MG_TYPE_f32) ||
