@@ -265,7 +265,7 @@ LLVM_LIBS = $(if $(LLVM_ARCHIVES),-Wl$(comma)--gc-sections -static-libgcc $(shel
 $(B)/obj/device/cpu/plugin/%.o: src/device/cpu/plugin/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -isystem $(shell $(LLVM_CONFIG) --includedir) $(if $(LLVM_ARCHIVES),-DCPU_LLVM_LINKED) $(CFLAGS) -MMD -MP -c $< -o $@
-$(B)/lib/margay/libmargay-cpu.so: $(PLUGIN_OBJS) $(B)/obj/device/cpu/flow.o $(B)/obj/device/cpu/uses.o $(B)/obj/analysis/graph.o $(B)/obj/device/emu/mufu_tables.o $(B)/obj/base/arena.o $(B)/obj/base/env.o
+$(B)/lib/margay/libmargay-cpu.so: $(PLUGIN_OBJS) $(B)/obj/device/cpu/flow.o $(B)/obj/device/cpu/split.o $(B)/obj/device/cpu/uses.o $(B)/obj/analysis/graph.o $(B)/obj/device/emu/mufu_tables.o $(B)/obj/base/arena.o $(B)/obj/base/env.o
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -shared -s -Wl,-soname,libmargay-cpu.so -Wl,-Bsymbolic -Wl,--exclude-libs,ALL $(NODEFS) $^ -L$(shell $(LLVM_CONFIG) --libdir) $(LLVM_LIBS) -lpthread -o $@
 

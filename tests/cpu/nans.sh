@@ -1,12 +1,15 @@
 #!/bin/sh
 # Sums that are NaNs in some lanes, in none and in all, stored to shared memory and read back as bits by others: the GPU's
-# one NaN, 7fffffff, whatever the processor makes. A scan and a tree, as code for whole CTAs and warp by warp.
+# one NaN, 7fffffff, whatever the processor makes. A scan and a tree, as code for whole CTAs and warp by warp. And f64, whose NaNs
+# keep their payload: arithmetic of which only the last result is looked at.
 set -u
 [ -e "$B/lib/margay/libmargay-cpu.so" ] || { echo "the CPU device is not built here (llvm-19-dev)"; exit 77; }
 [ -n "$NVCC" ] || { echo "needs nvcc"; exit 77; }
 cat > nans.cu <<'C'
 #include <cstdio>
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
 __global__ void scan(const float *x, unsigned *out)
 {
     __shared__ float s[1024];
@@ -33,9 +36,47 @@ __global__ void tree(const float *x, unsigned *out)
     }
     out[blockIdx.x * 128 + t] = __float_as_uint(s[t]);
 }
+/* Sums and products that read one another, some through f32, of all lanes and of some; `again` makes a register of an operand. */
+__global__ void chains(const double *x, unsigned long long *out, int n, int m)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    double a = x[i], b = x[i + n], c = x[i + 2 * n], d = a + b, e = d * c, f = fma(a, c, e) - b, g = f / (b + 2), again = a;
+#pragma unroll 1
+    for (int k = 0; k < m; k++) again = fma(again, b, c) * 0.5 + a;
+    if (i % 5 < 3) d = fma(sqrt(c * c), a, d) - g, e = (double)(float)(d + a) * c;
+    float h = (float)e + (float)(a * b);
+    g = fma((double)h, b, g) + again;
+    if (i & 8) a = d - a, a = a * a + b, a = fma(a, c, a);
+    out[6 * i] = __double_as_longlong(a), out[6 * i + 1] = __double_as_longlong(d), out[6 * i + 2] = __double_as_longlong(e);
+    out[6 * i + 3] = __double_as_longlong(f), out[6 * i + 4] = __double_as_longlong(g), out[6 * i + 5] = __float_as_uint(h);
+}
+static void run_chains(void)
+{
+    enum { N = 1 << 12 };
+    static unsigned long long host[3 * N], got[6 * N];
+    unsigned long long *x, *out, sum = 0, nans = 0, kept = 0;
+    cudaMalloc(&x, sizeof host), cudaMalloc(&out, sizeof got);
+    for (int seldom = 0; seldom < 2; seldom++) {
+        for (int i = 0; i < 3 * N; i++) {
+            double v = (i * 37 % 101 - 50) / 8.0;
+            unsigned r = i * 2654435761u >> 8;
+            memcpy(&host[i], &v, 8);
+            if (r % (seldom ? 600 : 7) == 3) host[i] = (r & 64 ? 0xfff0000000000000 : 0x7ff0000000000000) + (r % 3 ? (unsigned long long)r << 20 : 0);
+        }
+        cudaMemcpy(x, host, sizeof host, cudaMemcpyHostToDevice);
+        chains<<<N / 128, 128>>>((double *)x, out, N, 3);
+        if (cudaMemcpy(got, out, sizeof got, cudaMemcpyDeviceToHost)) exit(9);
+        for (int i = 0; i < 6 * N; i++) {
+            bool nan = i % 6 < 5 && (got[i] & INT64_MAX) > 0x7ff0000000000000;
+            nans += nan, kept += nan && got[i] << 13, sum = sum * 31 + got[i];
+        }
+        printf("f64: %llu NaNs, %llu with a payload, all: %llx\n", nans, kept, sum);
+    }
+}
 int main(void)
 {
     enum { N = 1 << 14 };
+    run_chains();
     float *x, *host = (float *)malloc(N * 4);
     unsigned *out, *got = (unsigned *)malloc(N * 4), nans = 0, crooked = 0, sum = 0;
     for (int i = 0; i < N; i++) host[i] = i % 97 == 5 ? 1.0f / 0.0f : i % 89 == 6 ? -1.0f / 0.0f : i % 1021 == 7 ? 0.0f / 0.0f : i % 13;
@@ -69,4 +110,5 @@ for isa in avx512 avx2 base; do
 done
 MARGAY_ISA=avx2 MARGAY_CPU_WHOLE=off run warps --device cpu
 cmp emu.out warps.out || exit 1
+[ "$(grep -c '^f64: [1-9][0-9]* NaNs, [1-9][0-9]* with a payload' emu.out)" = 2 ] || { echo "FAIL: no payloads"; cat emu.out; exit 1; }
 [ "$(grep -c '^[1-9][0-9]* of .* 0 are others' emu.out)" = 4 ] || { echo "FAIL: no NaNs, or others"; cat emu.out; exit 1; }

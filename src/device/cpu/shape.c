@@ -1,7 +1,9 @@
 /* Which registers have one value for all lanes, or grow by a constant from lane to lane.
  *
  * What grows otherwise, but by the same from the first lane to each other one whatever the warp, is a tile: thread
- * numbers in blocks of 8 x 8, and what is added to them and multiplied by constants.
+ * numbers in blocks of 8 x 8, and what is added to them and multiplied by constants. Where a tile is two rows, as in
+ * blocks of 16 x 16, it is two halves to whatever has no tile for a result: an index in a matrix, of a width that is
+ * not known, or one that is clamped at an edge.
  *
  * Optimistic: all registers begin without a value and only move down (linear, varying). A definition
  * whose inactive lanes count (block.keep) makes its register varying, so one scalar always suffices:
@@ -69,6 +71,17 @@ static struct value with_offsets(struct shapes *z, const int64_t *off)
     memcpy(f->tiles[k], tile, sizeof tile);
     f->n_tiles = MG_MAX(f->n_tiles, k + 1);
     return (struct value){.of = mg_affine_step(0), .tile = (uint8_t)(k + 1)};
+}
+
+/* A tile of two rows as halves; what is none as it is. */
+static struct value in_halves(const struct shapes *z, struct value v)
+{
+    if (!is_tile(v)) return v;
+    const int32_t *t = z->f->tiles[v.tile - 1];
+    int64_t step = (int64_t)t[1] - t[0];
+    for (uint32_t i = 0; i < 15; i++)
+        if ((int64_t)t[i + 1] - t[i] != step || (int64_t)t[i + 17] - t[i + 16] != step) return vary;
+    return linear(step, true);
 }
 
 static struct value special_in_row(const struct cpu_reg *r)
@@ -142,9 +155,10 @@ static struct value get(struct shapes *z, uint32_t reg)
     return z->v[reg - 1];
 }
 
-static struct value join_values(struct value a, struct value b)
+static struct value join_values(const struct shapes *z, struct value a, struct value b)
 {
-    if (a.of.is != MG_AFFINE_NONE && b.of.is != MG_AFFINE_NONE && a.tile != b.tile) return vary;
+    if (a.of.is != MG_AFFINE_NONE && b.of.is != MG_AFFINE_NONE && a.tile != b.tile)
+        a = in_halves(z, a), b = in_halves(z, b);
     struct value v = with(mg_affine_join(a.of, b.of), a.halves || b.halves);
     v.tile = v.of.is == MG_AFFINE_STEP ? a.tile | b.tile : 0;
     bool both = a.of.is != MG_AFFINE_NONE && b.of.is != MG_AFFINE_NONE;
@@ -245,7 +259,7 @@ static struct value shape_of(struct shapes *z, const struct cpu_inst *in, const 
                    : vary;
     case MG_OP_selp:
         if (z->row && z->active && is_flat(s[0]) != is_flat(s[1])) return s[is_flat(s[0])];
-        return is_flat(s[2]) && !s[2].halves ? join_values(s[0], s[1]) : vary;
+        return is_flat(s[2]) && !s[2].halves ? join_values(z, s[0], s[1]) : vary;
     case MG_OP_and:
     case MG_OP_shr:
         return bits_of(z, in, s[0]);
@@ -262,8 +276,13 @@ static struct value shape_of(struct shapes *z, const struct cpu_inst *in, const 
 static struct value alu(struct shapes *z, const struct cpu_inst *in)
 {
     struct value s[3], v;
-    for (int k = 0; k < 3; k++) s[k] = get(z, in->s[k]);
+    bool tile = false;
+    for (int k = 0; k < 3; k++) s[k] = get(z, in->s[k]), tile |= is_tile(s[k]);
     v = shape_of(z, in, s);
+    if (tile && v.of.is == MG_AFFINE_VARIES) {
+        for (int k = 0; k < 3; k++) s[k] = in_halves(z, s[k]);
+        v = shape_of(z, in, s);
+    }
     if (v.of.is != MG_AFFINE_STEP || v.halves || v.tile || v.of.step < 0 || v.of.step > 1) return v;
     v.aligned |= in->op == MG_OP_mov ? s[0].aligned : stays_aligned(z, in, s);
     return v;
@@ -324,7 +343,7 @@ struct visit {
 static void lower_to(struct shapes *z, uint32_t r, struct value v)
 {
     if (z->f->regs[r].kind != CPU_REG_PLAIN) return;
-    struct value now = join_values(z->v[r], z->f->regs[r].known ? linear(0, false) : v);
+    struct value now = join_values(z, z->v[r], z->f->regs[r].known ? linear(0, false) : v);
     if (z->row && z->active && now.of.is == MG_AFFINE_VARIES && v.of.is == MG_AFFINE_STEP &&
         z->v[r].of.is == MG_AFFINE_STEP && is_flat(v) != is_flat(z->v[r]))
         now = is_flat(v) ? z->v[r] : v; /* the other is what compilers begin a loop's variable with */

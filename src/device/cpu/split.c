@@ -72,6 +72,21 @@ static bool compared_lanes(const struct look *l, const struct cpu_inst *in, uint
     return true;
 }
 
+/* The one operation that defines the register, if every way to the block leads through it; false: none, or others. Of
+ * CTAs of one warp: others have more branches to look at than that brings. */
+static bool defined_before(const struct look *l, uint32_t reg, struct look *there, uint32_t *ix)
+{
+    const struct cpu_func *f = l->f;
+    uint32_t n = 0, d = 0;
+    if (f->region.n_warps > 1) return false;
+    for (uint32_t b = 0; b < f->n_blocks; b++)
+        for (uint32_t i = f->blocks[b].first; i < f->blocks[b].end; i++)
+            if (cpu_defines(f, &f->insts[i], reg)) n++, d = b, *ix = i;
+    if (n != 1 || d == l->block || !mg_graph_is_behind(&f->succ, f->entry, d, l->block, NULL)) return false;
+    *there = (struct look){f, d, l->warp};
+    return true;
+}
+
 /* The lanes in which predicate `reg` holds in front of operation `ix` of the block. */
 static bool lanes_of(const struct look *l, uint32_t reg, uint32_t ix, uint32_t *lanes)
 {
@@ -83,8 +98,13 @@ static bool lanes_of(const struct look *l, uint32_t reg, uint32_t ix, uint32_t *
         return true;
     }
     while (i > f->blocks[l->block].first && !cpu_defines(f, &f->insts[i - 1], reg)) i--;
-    if (i == f->blocks[l->block].first) return false;
-    const struct cpu_inst *in = &f->insts[--i];
+    struct look there;
+    if (i == f->blocks[l->block].first) {
+        if (!defined_before(l, reg, &there, &i)) return false;
+        l = &there;
+    } else
+        i--;
+    const struct cpu_inst *in = &f->insts[i];
     if (in->guard || in->d != reg || in->d2) return false;
     if (in->kind == CPU_MOV) return lanes_of(l, in->s[0], i, lanes);
     if (in->kind == CPU_ALU && in->op == MG_OP_setp) return compared_lanes(l, in, lanes);

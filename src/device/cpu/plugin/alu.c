@@ -18,6 +18,8 @@ static val product_wide(struct work *w)
 void emit_begin_nans(struct work *w, struct nan_case *c, val x)
 {
     struct emit *e = w->e;
+    *c = (struct nan_case){0};
+    if (e->chain.mode == NANS_MADE) return;
     val some = LLVMBuildFCmp(B, LLVMRealUNO, x, x, "");
     if (w->vec) some = LLVMBuildICmp(B, LLVMIntNE, LLVMBuildBitCast(B, some, e->t.i32, ""), k32(e, 0), "");
     c->before = LLVMGetInsertBlock(B);
@@ -27,9 +29,18 @@ void emit_begin_nans(struct work *w, struct nan_case *c, val x)
     LLVMPositionBuilderAtEnd(B, c->nans);
 }
 
+/* Is a NaN looked for later? */
+bool emit_later(struct work *w, val result)
+{
+    if (w->e->chain.mode != NANS_LATER) return false;
+    emit_link_chain(w->e, result);
+    return true;
+}
+
 val emit_end_nans(struct work *w, const struct nan_case *c, val usual, val seldom)
 {
     struct emit *e = w->e;
+    if (!c->on) return seldom;
     LLVMBuildBr(B, c->on);
     LLVMPositionBuilderAtEnd(B, c->on);
     val both = LLVMBuildPhi(B, LLVMTypeOf(usual), "");
@@ -44,6 +55,7 @@ static val payload(struct work *w, val r, const val *from, unsigned n)
 {
     struct emit *e = w->e;
     struct nan_case c;
+    if (emit_later(w, r)) return as_bits(w, r, true);
     val bits = as_bits(w, r, true), keep = lit(w, EMU_D, NAN64);
     emit_begin_nans(w, &c, r);
     for (unsigned k = 0; k < n; k++) {
@@ -392,7 +404,7 @@ static val run(struct emit *e, const struct cpu_inst *in, bool vec, int half, bo
     bool move = in->op == MG_OP_mov || in->op == MG_OP_selp;
     for (unsigned k = 0; k < 4; k++) {
         if (!in->s[k]) continue;
-        bool raw = reads_raw(in, k) || (move && k < 2 && e->f->regs[dest - 1].lazy);
+        bool raw = reads_raw(in, k) || e->chain.mode == NANS_LATER || (move && k < 2 && e->f->regs[dest - 1].lazy);
         w.x[k] = vec ? emit_vec(e, in->s[k], raw) : emit_scalar(e, in->s[k], half, raw);
         if (is_narrow(in) && !(k == 1 && is_shift(in))) w.x[k] = widened(&w, w.x[k], in->t[0]);
     }

@@ -99,6 +99,14 @@ static void pay(struct emit *e, uint32_t target)
 /* The lanes of mask go to block t; ends the LLVM block. */
 static void go(struct emit *e, uint32_t t, val mask)
 {
+    if (e->known[e->block].yes) {
+        bool waits;
+        LLVMBasicBlockRef next = emit_known_target(e, t, &waits);
+        if (waits) LLVMBuildStore(B, LLVMBuildOr(B, LLVMBuildLoad2(B, e->t.i32, e->pend[t], ""), mask, ""), e->pend[t]);
+        LLVMBuildStore(B, waits ? k32(e, 0) : mask, e->cur);
+        LLVMBuildBr(B, next);
+        return;
+    }
     if (e->version == FULL) {
         LLVMBuildBr(B, emit_target(e, FULL, t));
         return;
@@ -126,8 +134,13 @@ static void jump(struct emit *e, uint32_t t, val mask)
 /* Nobody goes on from here: the first pending block. */
 static void next_pending(struct emit *e)
 {
+    const struct known *k = &e->known[e->block];
+    if (k->yes && k->next[0] != UINT32_MAX) {
+        LLVMBuildBr(B, emit_known_block(e, k->next[0]));
+        return;
+    }
     for (uint32_t x = 0; x < e->f->n_blocks && e->version == PART; x++) {
-        if (!mg_has(e->f->blocks[e->block].front, x) || !e->pend[x]) continue;
+        if (!mg_has(e->f->blocks[e->block].front, x) || !e->pend[x] || k->yes) continue;
         LLVMBasicBlockRef take = emit_block(e, "take");
         branch_off(e, is_zero(e, LLVMBuildLoad2(B, e->t.i32, e->pend[x], "")), take);
         /* pending: go there; nothing waits before it */
@@ -256,6 +269,16 @@ static void branch(struct emit *e)
         jump(e, f, emit_mask(e));
         LLVMPositionBuilderAtEnd(B, yes);
         jump(e, t, emit_mask(e));
+        return;
+    }
+    const struct known *k = &e->known[e->block];
+    if (k->yes && (!k->taken || k->taken == k->mask)) {
+        jump(e, k->taken ? t : f, emit_mask(e));
+        return;
+    }
+    if (k->yes) {
+        val taken = k32(e, k->taken), rest = k32(e, k->mask & ~k->taken);
+        t < f ? split(e, t, taken, f, rest) : split(e, f, rest, t, taken);
         return;
     }
     LLVMBasicBlockRef all = emit_block(e, "all"), none = emit_block(e, "none");

@@ -51,7 +51,8 @@ static val widen(struct work *w, val x)
 {
     struct emit *e = w->e;
     struct nan_case c;
-    val v = as_float(w, x, false), r = as_bits(w, LLVMBuildFPExt(B, v, ftype(w, true), ""), true);
+    val v = as_float(w, x, false), wide = LLVMBuildFPExt(B, v, ftype(w, true), ""), r = as_bits(w, wide, true);
+    if (emit_later(w, wide)) return r;
     emit_begin_nans(w, &c, v);
     val u = to64(w, x, false);
     val nan = LLVMBuildOr(B, LLVMBuildShl(B, LLVMBuildAnd(B, u, lit(w, EMU_D, 0x80000000), ""), lit(w, EMU_D, 32), ""),
@@ -64,7 +65,8 @@ static val narrow(struct work *w, val x)
 {
     struct emit *e = w->e;
     struct nan_case c;
-    val v = as_float(w, x, true), r = as_bits(w, LLVMBuildFPTrunc(B, v, ftype(w, false), ""), false);
+    val v = as_float(w, x, true), less = LLVMBuildFPTrunc(B, v, ftype(w, false), ""), r = as_bits(w, less, false);
+    if (emit_later(w, less)) return r;
     emit_begin_nans(w, &c, v);
     val sign = LLVMBuildAnd(B, LLVMBuildLShr(B, x, lit(w, EMU_D, 32), ""), lit(w, EMU_D, 0x80000000), "");
     val nan = LLVMBuildOr(B, sign,

@@ -141,7 +141,8 @@ void emit_state_vars(struct emit *e)
 
 void emit_place(struct emit *e)
 {
-    e->warp = LLVMBuildLoad2(B, e->t.i32, e->at_warp, "");
+    bool one = e->whole && e->f->region.n_warps == 1;
+    e->warp = one ? k32(e, 0) : LLVMBuildLoad2(B, e->t.i32, e->at_warp, "");
     val ix = LLVMBuildMul(B, LLVMBuildZExt(B, e->warp, e->t.i64, ""),
                           LLVMConstInt(e->t.i64, sizeof(struct cpu_warp), 0), "");
     val first = emit_at(e, e->call, offsetof(struct cpu_call, warps));
@@ -225,6 +226,11 @@ static void entry(struct emit *e, uint32_t b)
 static void begin_part(struct emit *e, uint32_t b)
 {
     struct cpu_func *f = e->f;
+    if (e->known[b].yes) {
+        e->mask = k32(e, e->known[b].mask);
+        if (f->blocks[b].merges) LLVMBuildStore(B, k32(e, 0), e->pend[b]);
+        return;
+    }
     e->mask = LLVMBuildLoad2(B, e->t.i32, e->cur, "");
     if (!f->blocks[b].merges) return;
     e->mask = LLVMBuildOr(B, e->mask, LLVMBuildLoad2(B, e->t.i32, e->pend[b], ""), "");
@@ -336,12 +342,24 @@ static bool body(struct emit *e, int version, uint32_t b)
     for (uint32_t i = blk->first; i < blk->end; i++) e->checked[i] = 0;
     LLVMPositionBuilderAtEnd(B, e->bb[version][b]);
     if (version == PART) begin_part(e, b);
+    bool done = false;
+    if (!emit_few_lanes(e, b, &done)) return false;
+    if (done) {
+        e->ix = blk->end - 1;
+        e->in = &f->insts[e->ix];
+        emit_end(e);
+        return true;
+    }
     for (e->ix = blk->first; e->ix < blk->end; e->ix++) {
         e->in = &f->insts[e->ix];
         bool last = e->ix + 1 == blk->end,
              control = e->in->kind == CPU_CTL && !(e->in->ctl == EMU_CTL_SYNC && cpu_sync_has_code(e->in->sub));
+        emit_step_chain(e);
         if (!control && !emit_instruction(e)) return false;
-        if (last) emit_end(e);
+        if (last) {
+            emit_end_chain(e);
+            emit_end(e);
+        }
     }
     return true;
 }
@@ -405,8 +423,9 @@ bool emit_begin(struct emit *e, LLVMModuleRef m, struct cpu_func *f, const char 
     e->serial.loops = calloc(f->n_serials + 1, sizeof *e->serial.loops);
     e->serial.vars = calloc(f->n_regs + 1, sizeof *e->serial.vars);
     e->serial.rooms = calloc(f->n_serials ? f->n_insts : 1, sizeof *e->serial.rooms);
-    bool ok = e->serial.rooms && e->vars && e->pend && e->scratch && e->leaves && e->checked && e->group && e->ahead &&
-              e->turns && e->serial.loops && e->serial.vars;
+    e->known = calloc(f->n_blocks + 1, sizeof *e->known);
+    bool ok = emit_chain_new(e) && e->known && e->serial.rooms && e->vars && e->pend && e->scratch && e->leaves &&
+              e->checked && e->group && e->ahead && e->turns && e->serial.loops && e->serial.vars;
     for (int v = 0; v < VERSIONS; v++) {
         e->bb[v] = calloc(f->n_blocks + 1, sizeof *e->bb[v]);
         e->built[v] = calloc(f->n_blocks + 1, 1);
@@ -432,6 +451,8 @@ void emit_finish(struct emit *e)
     free(e->serial.loops);
     free(e->serial.vars);
     free(e->serial.rooms);
+    free(e->known);
+    emit_chain_free(e);
     for (int v = 0; v < VERSIONS; v++) {
         free(e->bb[v]);
         free(e->built[v]);

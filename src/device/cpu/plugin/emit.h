@@ -92,6 +92,26 @@ struct emit_serial {           /* loops lane by lane (serial.c); values are allo
     LLVMBasicBlockRef over;
 };
 
+/* nans.c: f64 arithmetic whose NaNs are looked for later */
+enum nan_mode { NANS_EACH, NANS_LATER, NANS_MADE }; /* each operation looks; nobody does; there are some */
+struct nan_link {
+    uint32_t at, reg; /* operation, its register (from 0) */
+    val result, before;
+    bool covered; /* another one of the chain makes a NaN of one */
+};
+struct nan_chain {
+    enum nan_mode mode;
+    struct nan_link *links;
+    uint32_t n;
+    uint64_t *read, *written; /* registers */
+};
+
+struct known { /* known.c, by block */
+    bool yes;
+    uint32_t mask, taken;    /* lanes that come here; that take a branch where lanes part by their numbers */
+    uint32_t to[2], next[2]; /* who goes to block `to` comes to `next`; of lanes that end: next[0], UINT32_MAX: none */
+};
+
 struct emit {
     struct cpu_func *f;
     LLVMContextRef c;
@@ -103,6 +123,8 @@ struct emit {
     struct emit_out out;
     struct emit_room room;
     struct emit_serial serial;
+    struct nan_chain chain;
+    struct known *known; /* by block */
     struct whole *whole; /* whole CTAs (whole.c); NULL otherwise */
     val fn, call, counts;
     val at_warp;     /* alloca: the warp that runs */
@@ -227,6 +249,7 @@ void emit_lanes_apart(struct emit *e, val at, val *elements); /* of 16 bytes and
 bool emit_exchange(struct emit *e, val active);
 val emit_first_lane(struct emit *e, val mask);                     /* the lowest in the mask */
 val emit_of_first(struct emit *e, val vec, val mask, val *differ); /* its value; differ: another one has another */
+val emit_narrow_rows(struct emit *e, val at, unsigned row, unsigned step, val lanes, val *bases); /* rows.c */
 /* pieces.c: rows in shared memory, loaded and stored as whole vectors at multiples of their size. Of the lanes given,
  * which are active and lie inside; others have any value, or keep theirs. */
 bool emit_in_pieces(struct emit *e, const struct cpu_inst *in);
@@ -275,6 +298,22 @@ void emit_end(struct emit *e);
 void emit_leave(struct emit *e);
 void emit_usually(struct emit *e, val cond, LLVMBasicBlockRef usual, LLVMBasicBlockRef rare); /* branches */
 void emit_leave_if(struct emit *e, val cond); /* the emulator does this operation when cond holds */
+
+/* nans.c: before each operation of a block, and before it is left; the result of one that goes on with the chain */
+void emit_step_chain(struct emit *e);
+void emit_end_chain(struct emit *e);
+void emit_link_chain(struct emit *e, val result);
+bool emit_chain_new(struct emit *e);
+void emit_chain_free(struct emit *e);
+bool emit_may_leave(struct emit *e); /* memory.c: may the load have to leave the code? */
+
+/* known.c */
+void emit_find_known(struct emit *e, uint32_t start, uint32_t mask);
+uint32_t emit_known_lanes(const struct emit *e);
+LLVMBasicBlockRef emit_known_block(struct emit *e, uint32_t b);
+LLVMBasicBlockRef emit_known_target(struct emit *e, uint32_t to, bool *waits);
+
+bool emit_few_lanes(struct emit *e, uint32_t b, bool *done); /* few.c */
 
 /* emit.c */
 bool emit_instruction(struct emit *e);

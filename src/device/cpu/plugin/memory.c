@@ -1033,6 +1033,13 @@ static bool surely_inside(struct emit *e, const struct plan *p)
     return lanes_surely_inside(e, p, UINT32_MAX, (uint32_t[2]){0, e->f->region.n_warps - 1});
 }
 
+bool emit_may_leave(struct emit *e)
+{
+    struct plan p = plan_of(e, e->in, e->version);
+    bool done = e->checked[e->ix] && e->checked[e->ix] != e->ix + 1;
+    return leaves_whole(e, e->in) && !done && (p.row || !surely_inside(e, &p));
+}
+
 /* A linear access that is checked here or was by one before it. */
 static void access_all(struct emit *e, const struct plan *p)
 {
@@ -1081,7 +1088,7 @@ static void access_all(struct emit *e, const struct plan *p)
         for (int h = 0; h < (p->s.halves ? 2 : 1); h++)
             a.p[h] = emit_at(e, e->group[first][h], (uint64_t)(in->off - e->f->insts[first].off));
     }
-    if (e->whole && e->version == FULL && in->where == EMU_AT_GLOBAL && p->s.stride)
+    if (e->whole && (e->version == FULL || emit_never_all(e)) && in->where == EMU_AT_GLOBAL && p->s.stride)
         emit_ahead(e, done ? e->checked[e->ix] - 1 : e->ix, a.p, p->s.halves ? 2 : 1,
                    (uint64_t)p->size * (p->s.halves ? 16 : 32));
     if (p->run)
@@ -1276,8 +1283,11 @@ static void access_any(struct emit *e)
         at.many = a.many = emit_address(e, in, true, 0);
         ok = emit_all_inside(e, a.many, a.lo, a.size, size, lanes);
         unsigned step = p.flat ? 0 : in->bytes;
-        if (p.row) find_row_bases(e, a.many, p.row, step, lanes, bases);
-        if (p.row) rows = rows_follow(e, a.many, p.row, step, lanes, bases);
+        if (p.row) rows = emit_narrow_rows(e, a.many, p.row, step, lanes, bases);
+        if (p.row && !rows) {
+            find_row_bases(e, a.many, p.row, step, lanes, bases);
+            rows = rows_follow(e, a.many, p.row, step, lanes, bases);
+        }
         if (p.row && !can_gather(e, in, false)) ok = LLVMBuildAnd(B, ok, rows, ""), rows = NULL;
     }
     LLVMBasicBlockRef fast = emit_block(e, "access"), slow = emit_block(e, "elsewhere"),

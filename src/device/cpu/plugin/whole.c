@@ -392,6 +392,9 @@ static bool region(struct emit *e, uint32_t which)
         memset(e->built[v], 0, f->n_blocks);
     }
     memset(e->leaves, 0, f->n_blocks * sizeof *e->leaves);
+    memset(e->known, 0, f->n_blocks * sizeof *e->known);
+    if (!parted(e, w->s->block) && (!which || !f->region.lossy))
+        emit_find_known(e, w->s->block, cpu_lanes_of(&f->region, 0));
     memset(w->after, 0, f->reg_words * sizeof *w->after);
     for (uint32_t b = 0; b < f->n_blocks; b++) {
         uint32_t id = mg_has(w->s->reach, b) ? cpu_stop_of(f, b) : 0;
@@ -410,11 +413,14 @@ static bool region(struct emit *e, uint32_t which)
     emit_leave_blocks(e);
     tail(e);
     LLVMPositionBuilderAtEnd(B, e->out.done);
-    val k = LLVMBuildAdd(B, load32(e, e->at_warp), k32(e, 1), ""); /* not e->warp: emit_idle */
-    LLVMBuildStore(B, k, e->at_warp);
-    val more = LLVMBuildICmp(B, LLVMIntULT, k, k32(e, f->region.n_warps), ""),
-        branch = LLVMBuildCondBr(B, more, warp, end);
-    if (is_short(e)) unroll(e, branch);
+    if (f->region.n_warps > 1) {
+        val k = LLVMBuildAdd(B, load32(e, e->at_warp), k32(e, 1), ""); /* not e->warp: emit_idle */
+        LLVMBuildStore(B, k, e->at_warp);
+        val more = LLVMBuildICmp(B, LLVMIntULT, k, k32(e, f->region.n_warps), ""),
+            branch = LLVMBuildCondBr(B, more, warp, end);
+        if (is_short(e)) unroll(e, branch);
+    } else
+        LLVMBuildBr(B, end);
     LLVMPositionBuilderAtEnd(B, end);
     emit_count_round(e);
     round_over(e);

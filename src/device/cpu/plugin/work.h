@@ -97,6 +97,7 @@ struct nan_case {
     LLVMBasicBlockRef before, nans, on;
 };
 void emit_begin_nans(struct work *w, struct nan_case *c, val x);
+bool emit_later(struct work *w, val result); /* ... is not needed here: nans.c sees to the result */
 val emit_end_nans(struct work *w, const struct nan_case *c, val usual, val seldom);
 
 #define ARITH(opcode, forms, code) val code_##code(struct work *w);
