@@ -81,6 +81,7 @@ enum cpu_kind {
     CPU_LOAD,
     CPU_STORE,
     CPU_PARAM,
+    CPU_TEXEL, /* one of device memory: its number, the object; list: channels */
     CPU_ATOM, /* of 32 bits in shared memory, of 32 and 64 in global; sub: enum emu_atom */
     CPU_CVTA, /* of shared memory; mode 1: .to */
     CPU_ACTIVEMASK,

@@ -442,6 +442,23 @@ static void lower_access(const struct lowering *l)
     if (in->kind == CPU_STORE && missing) call_instead(l);
 }
 
+static void lower_texel(const struct lowering *l)
+{
+    const struct emu_op *op = l->op;
+    struct cpu_inst *in = l->in;
+    in->s[0] = reg(l, op->a.s[0]);
+    in->s[1] = reg(l, op->a.s[1]);
+    if (!(op->flags & EMU_OF_WORDS) || !in->s[0] || !in->s[1]) {
+        in->s[0] = in->s[1] = 0;
+        call_instead(l);
+        return;
+    }
+    in->cache = op->cache;
+    in->list = mg_arena_array(&l->f->arena, uint32_t, op->vec);
+    in->n_list = op->vec;
+    for (unsigned k = 0; k < op->vec; k++) in->list[k] = op->slots[k] ? reg(l, op->slots[k]) : 0;
+}
+
 /* The emulator's function, which reads s and writes d. */
 static void call_atomic(const struct lowering *l)
 {

@@ -64,6 +64,7 @@ void cpu_each_def(const struct cpu_func *f, const struct cpu_inst *in, void (*fn
         break;
     case CPU_LOAD:
     case CPU_PARAM:
+    case CPU_TEXEL:
         for (uint32_t k = 0; k < in->n_list; k++)
             if (in->list[k]) fn(user, in->list[k] - 1, must);
         break;

@@ -139,9 +139,9 @@ enum emu_op_flags {
     EMU_OF_SYNC = 4,       /* may see other threads' stores while spinning: costs more at a back-edge */
     EMU_OF_BASE_W = 8,     /* address register is 32 bits wide */
     EMU_OF_BASE_NONE = 16, /* no address register */
-    EMU_OF_PAIR = 32,
     EMU_OF_WIDE = 64,     /* value registers are 64 bits wide */
     EMU_OF_CLUSTER = 128, /* the address is one of shared::cluster */
+    EMU_OF_WORDS = 32,    /* of a texture: texels of device memory by their number; s: coordinate, handle */
 };
 
 /* One parameter of a call: where it is here and there. */
@@ -340,6 +340,7 @@ struct mg_device {
 struct emu_range {
     uint64_t lo, hi;
 };
+#define EMU_TEXELS(handle, n) ((handle) << 32 | (n)) /* hi of a fetch's range; handles have 21 bits, n has 31 */
 
 struct emu_frame { /* one activation of a function for some lanes of a warp */
     struct emu_worker *wk;
