@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/io.h"
+#include "pass/pass.h"
 #include "ptx/ptx.h"
 
 #define CHECK(cond)                                                                                                    \
@@ -122,6 +123,7 @@ cu_result mg_module_open(struct CUctx_st *ctx, struct mg_module *ir, struct mg_i
         mg_module_free(ir);
         return CUE_OUT_OF_MEMORY;
     }
+    if (mg_drv.ops->likes_inlined && mg_drv.ops->likes_inlined(mg_drv.device)) mg_module_inline(ir);
     enum mg_err e = mg_drv.ops->module_load(mg_drv.device, ir, &m->dmod, d);
     if (e) {
         free(m);

@@ -591,7 +591,7 @@ static void lower_op(struct cpu_func *f, uint32_t ix)
 
 struct cpu_func *cpu_lower(const struct emu_func *fn, const uint32_t dims[3], char *why, size_t why_bytes)
 {
-    if (fn->n_ops > CPU_MAX_OPS) {
+    if (fn->n_ops > CPU_MAX_LONE) {
         snprintf(why, why_bytes, "%u operations are more than the compiler takes", fn->n_ops);
         return NULL;
     }
@@ -624,6 +624,11 @@ struct cpu_func *cpu_lower(const struct emu_func *fn, const uint32_t dims[3], ch
     cpu_forward(f);
     cpu_find_ranges(f);
     cpu_find_shapes(f); /* fronts and liveness with it: they depend on one another */
+    if (f->n_insts - f->n_lone > CPU_MAX_OPS) {
+        snprintf(why, why_bytes, "%u operations are more than the compiler takes", fn->n_ops);
+        cpu_func_free(f);
+        return NULL;
+    }
     cpu_find_dirty(f);
     cpu_find_regions(f);
     cpu_find_splits(f);

@@ -212,6 +212,7 @@ struct emu_func { /* decoded function of one kernel; owner: struct emu_code */
     struct emu_op *ops;
     uint32_t n_ops;
     const struct emu_op *entry;
+    uint64_t number; /* no other function of the process has it */
     uint32_t frame_bytes;
     uint32_t own_local_at, own_local; /* words of ours: where in the frame, bytes a lane */
     struct emu_const *consts;

@@ -243,6 +243,7 @@ static void begin_part(struct emit *e, uint32_t b)
 
 bool emit_instruction(struct emit *e)
 {
+    if (emit_lone(e)) return true;
     switch ((enum cpu_kind)e->in->kind) {
     case CPU_NOP:
         return true;

@@ -235,6 +235,7 @@ bool emit_in_pieces(struct emit *e, const struct cpu_inst *in);
 val emit_load_pieces(struct emit *e, uint32_t lanes);
 void emit_store_pieces(struct emit *e, val v, uint32_t lanes);
 /* serial.c */
+bool emit_lone(struct emit *e); /* the emulator's function for one lane that came here alone; false: has code */
 LLVMBasicBlockRef emit_serial_entry(struct emit *e, int version, uint32_t loop);
 bool emit_serials(struct emit *e, bool *any); /* those that have been asked for */
 void emit_lane_memory(struct emit *e);
