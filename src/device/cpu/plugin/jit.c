@@ -190,7 +190,7 @@ static bool jit_compile(void *p, struct cpu_func *f, bool whole, void **object, 
     if (ok) dump(m, kernel, whole, "1");
     err = NULL;
     if (ok &&
-        LLVMTargetMachineEmitToMemoryBuffer(n_left > GOOD_IR * scalar ? j->quick : j->machine, m, LLVMObjectFile, &err, &code)) {
+        LLVMTargetMachineEmitToMemoryBuffer(n_left > GOOD_IR ? j->quick : j->machine, m, LLVMObjectFile, &err, &code)) {
         ok = say(why, bytes, "%.400s", err);
         LLVMDisposeMessage(err);
     }
