@@ -123,7 +123,6 @@ cu_result mg_module_open(struct CUctx_st *ctx, struct mg_module *ir, struct mg_i
         mg_module_free(ir);
         return CUE_OUT_OF_MEMORY;
     }
-    if (mg_drv.ops->likes_inlined && mg_drv.ops->likes_inlined(mg_drv.device)) mg_module_inline(ir);
     enum mg_err e = mg_drv.ops->module_load(mg_drv.device, ir, &m->dmod, d);
     if (e) {
         free(m);
@@ -184,6 +183,7 @@ static cu_result parse(const char *text, size_t n, const char *file, struct mg_m
         *ir = NULL;
         e = mg_diag_err(d, MG_ERR_UNSUPPORTED, "32-bit addresses are not supported by any device since CUDA 9");
     }
+    if (!e && mg_drv.ops->likes_inlined && mg_drv.ops->likes_inlined(mg_drv.device)) mg_module_inline(*ir);
     return !e ? CUE_SUCCESS : e == MG_ERR_NO_MEMORY ? CUE_OUT_OF_MEMORY : CUE_INVALID_PTX;
 }
 

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "analysis/contract.h"
+#include "analysis/loop.h"
 #include "base/buf.h"
 #include "pass/priv.h"
 
@@ -24,8 +25,7 @@ struct limits {
     uint32_t insts, growth;
     bool keeps;
 };
-static const struct limits twins = {120, 600, false}, usual = {300, 1500, true}, huge = {300, 10000, true};
-enum { HUGE_INSTS = 5000 };
+static const struct limits twins = {120, 600, false};
 
 struct piece {
     mg_id var;
@@ -123,6 +123,7 @@ static bool is_leaf(const struct mg_module *m, mg_id func, const struct limits *
         case MG_NODE_inst: {
             unsigned op = mg_node_form(m, x)->op;
             if (!op || op == MG_OP_call || op == MG_OP_brx || op == MG_OP_alloca || ++*n > l->insts) return false;
+            if (l->keeps && x->flags & MG_NF_META) return false; /* what tools inserted stays as it is */
             if (l->keeps ? meets_others(op) : mg_contract_is_quotient(mg_node_form(m, x), x)) /* see find_parted */
                 return false;
             break;
@@ -291,6 +292,7 @@ static bool can_inline(struct site *s)
     if (x->guard) return false;
     mg_call_read(m, s->node, &c);
     struct mg_map parted = MG_MAP_INIT;
+    if (s->l->keeps && x->flags & MG_NF_META) return false;
     bool can = (s->l->keeps || !find_parted(s, &parted)) && match_list(s, c.args, f->first_param, f->n_params, false) &&
                match_list(s, c.rets, f->first_ret, f->n_rets, true) && find_pieces(s) && has_plain_sides(s);
     mg_map_release(&parted);
@@ -503,22 +505,29 @@ static void put_in_place(struct site *s)
 
 /* ---- the functions ------------------------------------------------------------------------------------------- */
 
+/* Where node `id` is a call that can be. */
+static bool inline_call(struct mg_module *m, mg_id func, mg_id id, const struct limits *l, const bool *taken,
+                        uint32_t *growth)
+{
+    struct mg_call c;
+    uint32_t n;
+    if (m->nodes.at[id].kind != MG_NODE_inst || mg_node_form(m, &m->nodes.at[id])->op != MG_OP_call) return false;
+    mg_call_read(m, id, &c);
+    mg_id body = c.func ? mg_func_body(m, c.func) : 0;
+    if (!body || body == func || taken[body] || !is_leaf(m, body, l, &n) || *growth + n > l->growth) return false;
+    struct site s = {.m = m, .l = l, .func = func, .callee = body, .node = id};
+    if (!can_inline(&s)) return false;
+    put_in_place(&s);
+    *growth += n;
+    return true;
+}
+
 static bool inline_calls(struct mg_module *m, mg_id func, const struct limits *l, const bool *taken, uint32_t *growth)
 {
     bool any = false;
     for (mg_id id = m->funcs.at[func].first_node, next; id; id = next) {
-        struct mg_call c;
-        uint32_t n;
         next = m->nodes.at[id].next;
-        if (m->nodes.at[id].kind != MG_NODE_inst || mg_node_form(m, &m->nodes.at[id])->op != MG_OP_call) continue;
-        mg_call_read(m, id, &c);
-        mg_id body = c.func ? mg_func_body(m, c.func) : 0;
-        if (!body || body == func || taken[body] || !is_leaf(m, body, l, &n) || *growth + n > l->growth) continue;
-        struct site s = {.m = m, .l = l, .func = func, .callee = body, .node = id};
-        if (!can_inline(&s)) continue;
-        put_in_place(&s);
-        *growth += n;
-        any = true;
+        any |= inline_call(m, func, id, l, taken, growth);
     }
     return any;
 }
@@ -572,16 +581,49 @@ static uint32_t count_insts(const struct mg_module *m, mg_id func, bool *calls)
     return n;
 }
 
+/* Calls in inner loops first: there is not room for all. */
+static void inline_inner_first(struct mg_module *m, mg_id func, const struct limits *l, const bool *taken)
+{
+    enum { DEEPEST = 4 };
+    MG_VEC(mg_id) calls[DEEPEST + 1] = {0};
+    uint32_t growth = 0;
+    struct mg_cfg *cfg = mg_cfg_new(m, func);
+    struct mg_loops *loops = cfg ? mg_loops_new(cfg) : NULL;
+    MG_EACH_NODE(m, &m->funcs.at[func], id)
+    {
+        const struct mg_node *x = &m->nodes.at[id];
+        uint32_t b = loops && x->kind == MG_NODE_inst ? mg_cfg_block_of(cfg, id) : MG_NO_BLOCK;
+        if (b == MG_NO_BLOCK || mg_node_form(m, x)->op != MG_OP_call) continue;
+        *mg_vec_push(&calls[MG_MIN(mg_loops_depth(loops, b), (uint32_t)DEEPEST)]) = id;
+    }
+    mg_loops_free(loops);
+    mg_cfg_free(cfg);
+    for (int d = DEEPEST; d >= 0; d--) {
+        for (uint32_t i = 0; i < calls[d].n; i++) inline_call(m, func, calls[d].at[i], l, taken, &growth);
+        mg_vec_release(&calls[d]);
+    }
+}
+
+/* Functions stay of a size that a compiler takes seconds for. Those far beyond it are compiled where one lane alone
+ * runs most of them (device/cpu/lone.c), which takes little time. */
+static struct limits limits_of(uint32_t insts)
+{
+    enum { MOST_INSTS = 300, USUAL = 2700, HUGE = 5000, HUGE_GROWTH = 10000 };
+    uint32_t growth = insts >= HUGE ? HUGE_GROWTH : insts < USUAL ? USUAL - insts : 0;
+    return (struct limits){MOST_INSTS, growth, true};
+}
+
 void mg_module_inline(struct mg_module *m)
 {
     bool *taken = NULL;
     for (mg_id f = 1; f < m->funcs.n; f++) {
         bool calls = false;
-        uint32_t growth = 0, n = m->funcs.at[f].first_node ? count_insts(m, f, &calls) : 0;
+        uint32_t n = m->funcs.at[f].first_node ? count_insts(m, f, &calls) : 0;
         if (!calls) continue;
         if (!m->fused) mg_contract_keep(m);
         if (!taken) taken = mg_funcs_taken(m);
-        inline_calls(m, f, n >= HUGE_INSTS ? &huge : &usual, taken, &growth);
+        const struct limits l = limits_of(n);
+        inline_inner_first(m, f, &l, taken);
     }
     free(taken);
 }

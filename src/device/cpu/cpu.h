@@ -84,8 +84,8 @@ enum cpu_kind {
     CPU_STORE,
     CPU_PARAM,
     CPU_TEXEL, /* one of device memory: its number, the object; list: channels */
-    CPU_ATOM, /* of 32 bits in shared memory, of 32 and 64 in global; sub: enum emu_atom */
-    CPU_CVTA, /* of shared memory; mode 1: .to */
+    CPU_ATOM,  /* of 32 bits in shared memory, of 32 and 64 in global; sub: enum emu_atom */
+    CPU_CVTA,  /* of shared memory; mode 1: .to */
     CPU_ACTIVEMASK,
     CPU_COUNT,   /* of inserted code: counts; s[0]: a register is added */
     CPU_REQUEST, /* of inserted code: what lanes ask for at the addresses s[0], of memory `space`, `bytes` each */

@@ -1,6 +1,6 @@
 /* Code that one lane alone comes to, as behind `if (threadIdx.x == 0)`: its blocks are scalar code for that lane
- * (plugin/serial.c), as loops are that lanes go through one after the other (serial.c). Vectors would do thirty-two times
- * the work, and large functions of that kind would take LLVM a minute.
+ * (plugin/serial.c), as loops are that lanes go through one after the other (serial.c). Vectors would do thirty-two
+ * times the work, and large functions of that kind would take LLVM a minute.
  *
  * A region begins at a block to which only branches by thread numbers lead, in each warp for one lane at most, and has
  * the blocks behind it that nothing else leads to, as far as their operations have code for one lane. What it leads to

@@ -516,10 +516,8 @@ void cpu_find_regions(struct cpu_func *f)
     }
     find_starts(&z);
     f->region.wanted &= f->region.n_ops <= WHOLE_MAX_OPS && f->region.n_ops <= 4 * f->n_insts;
-    if (f->region.wanted) {
-        find_constants(f);
-        find_always(f);
-    }
+    if (f->region.wanted) find_constants(f);
+    find_always(f);
     for (uint32_t i = 0; i < f->region.n_starts; i++) f->region.resumes |= f->region.starts[i].n_stops > 1;
     free(z.v);
     free(z.tainted);

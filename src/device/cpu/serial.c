@@ -195,8 +195,7 @@ static void describe(struct cpu_func *f, struct cpu_serial *s)
 struct cpu_serial *cpu_add_serial(struct cpu_func *f, uint32_t head, const uint64_t *blocks, bool lone)
 {
     struct cpu_serial *s = &f->serials[f->n_serials++];
-    *s = (struct cpu_serial){
-        .head = head, .lone = lone, .blocks = mg_arena_array(&f->arena, uint64_t, f->block_words)};
+    *s = (struct cpu_serial){.head = head, .lone = lone, .blocks = mg_arena_array(&f->arena, uint64_t, f->block_words)};
     memcpy(s->blocks, blocks, f->block_words * sizeof *blocks);
     describe(f, s);
     for (uint32_t b = 0; b < f->n_blocks; b++)

@@ -139,9 +139,9 @@ enum emu_op_flags {
     EMU_OF_SYNC = 4,       /* may see other threads' stores while spinning: costs more at a back-edge */
     EMU_OF_BASE_W = 8,     /* address register is 32 bits wide */
     EMU_OF_BASE_NONE = 16, /* no address register */
-    EMU_OF_WIDE = 64,     /* value registers are 64 bits wide */
-    EMU_OF_CLUSTER = 128, /* the address is one of shared::cluster */
-    EMU_OF_WORDS = 32,    /* of a texture: texels of device memory by their number; s: coordinate, handle */
+    EMU_OF_WIDE = 64,      /* value registers are 64 bits wide */
+    EMU_OF_CLUSTER = 128,  /* the address is one of shared::cluster */
+    EMU_OF_WORDS = 32,     /* of a texture: texels of device memory by their number; s: coordinate, handle */
 };
 
 /* One parameter of a call: where it is here and there. */

@@ -18,7 +18,7 @@ struct emu_room { /* of one worker at a time */
 };
 
 void *emu_room_take(struct emu_room *r,
-                    size_t bytes); /* on a cache line's boundary, not cleared; NULL: host memory ran out */
+                    size_t bytes);        /* on a cache line's boundary, not cleared; NULL: host memory ran out */
 uint64_t emu_room_was(const void *block); /* just taken: what it was when it was given back */
 void emu_room_give(struct emu_room *r, void *block, size_t bytes, uint64_t was); /* 0: of no matter */
 void emu_room_release(struct emu_room *r);

@@ -223,7 +223,7 @@ val emit_single(struct emit *e, val access,
 void emit_lane_get(struct emit *e, val p, val *elements);
 void emit_lane_put(struct emit *e, val p, const val *elements);
 void emit_lanes_apart(struct emit *e, val at, val *elements); /* of 16 bytes and more, anywhere; elements: vectors */
-void emit_texel(struct emit *e); /* texel.c */
+void emit_texel(struct emit *e);                              /* texel.c */
 val emit_masked(struct emit *e, const char *name, LLVMTypeRef *types, val args[4], unsigned align); /* memory.c */
 /* exchange.c: operations of a warp. active: who takes part, as bits, not none. false: no code */
 bool emit_exchange(struct emit *e, val active);

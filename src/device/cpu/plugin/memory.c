@@ -74,7 +74,8 @@ void emit_look_up_bounds(struct emit *e)
 
 static bool has_range(const struct cpu_inst *in)
 {
-    return (in->kind == CPU_LOAD || in->kind == CPU_STORE || in->kind == CPU_ATOM || in->kind == CPU_TEXEL) && in->where == EMU_AT_GLOBAL;
+    return (in->kind == CPU_LOAD || in->kind == CPU_STORE || in->kind == CPU_ATOM || in->kind == CPU_TEXEL) &&
+           in->where == EMU_AT_GLOBAL;
 }
 
 void emit_keep_bounds(struct emit *e)
@@ -592,7 +593,8 @@ static void gather_shared(struct emit *e, val at)
         if (in->kind == CPU_LOAD) {
             val args[4] = {p, k32(e, in->bytes), lanes, LLVMGetPoison(vt)};
             if (in->list[k])
-                set_loaded(e, in->list[k], emit_extended(e, in, emit_masked(e, "llvm.masked.gather", types, args, 1), true));
+                set_loaded(e, in->list[k],
+                           emit_extended(e, in, emit_masked(e, "llvm.masked.gather", types, args, 1), true));
         } else {
             val args[4] = {value(e, in->list[k], in->bytes, true, 0), p, k32(e, in->bytes), lanes};
             emit_masked(e, "llvm.masked.scatter", types, args, 2);
