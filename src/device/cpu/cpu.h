@@ -378,7 +378,8 @@ uint32_t cpu_stop_of(const struct cpu_func *f,
 bool cpu_find_serials(struct cpu_func *f);
 struct cpu_serial *cpu_add_serial(struct cpu_func *f, uint32_t head, const uint64_t *blocks, bool lone);
 bool cpu_has_lane_code(const struct cpu_inst *in);
-void cpu_find_lone(struct cpu_func *f); /* lone.c; among the serials */
+void cpu_find_lone(struct cpu_func *f);            /* lone.c; among the serials */
+uint32_t cpu_count_lone(const struct cpu_func *f); /* how many operations those will have */
 /* serial_access.c */
 void cpu_find_lane_accesses(struct cpu_func *f, struct cpu_serial *s, uint32_t most);
 void cpu_find_lane_ahead(struct cpu_func *f, struct cpu_serial *s);

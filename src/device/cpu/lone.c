@@ -93,3 +93,18 @@ void cpu_find_lone(struct cpu_func *f)
         }
     }
 }
+
+uint32_t cpu_count_lone(const struct cpu_func *f)
+{
+    uint64_t *set = mg_xcalloc(3 * (size_t)f->block_words, sizeof *set), *others = set + f->block_words,
+             *all = others + f->block_words;
+    uint32_t n = 0;
+    for (uint32_t h = 0; h < f->n_blocks; h++) {
+        uint32_t more = mg_has(all, h) || !is_head(f, h) ? 0 : find_region(f, h, set, others);
+        if (more < LEAST_OPS) continue;
+        n += more;
+        for (uint32_t w = 0; w < f->block_words; w++) all[w] |= set[w];
+    }
+    free(set);
+    return n;
+}

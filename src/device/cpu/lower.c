@@ -622,13 +622,13 @@ struct cpu_func *cpu_lower(const struct emu_func *fn, const uint32_t dims[3], ch
         return NULL;
     }
     cpu_forward(f);
-    cpu_find_ranges(f);
-    cpu_find_shapes(f); /* fronts and liveness with it: they depend on one another */
-    if (f->n_insts - f->n_lone > CPU_MAX_OPS) {
+    if (f->n_insts > CPU_MAX_OPS && f->n_insts - cpu_count_lone(f) > CPU_MAX_OPS) {
         snprintf(why, why_bytes, "%u operations are more than the compiler takes", fn->n_ops);
         cpu_func_free(f);
         return NULL;
     }
+    cpu_find_ranges(f);
+    cpu_find_shapes(f); /* fronts and liveness with it: they depend on one another */
     cpu_find_dirty(f);
     cpu_find_regions(f);
     cpu_find_splits(f);
