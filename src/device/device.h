@@ -215,6 +215,8 @@ struct mg_device_ops {
      * `extern` variables and functions are resolved inside the module only (linking is the driver's). */
     enum mg_err (*module_load)(struct mg_device *dev, struct mg_module *ptx, struct mg_dmod **out, struct mg_diag *d);
     void (*module_unload)(struct mg_dmod *mod);
+    /* Is code faster where small functions stand in place of their calls (pass/pass.h)? NULL: no. */
+    bool (*likes_inlined)(const struct mg_device *dev);
     /* Another instance of the same text, of which nothing has run: its managed variables are `with`'s from now on.
      * May be NULL. */
     void (*module_share)(struct mg_dmod *mod, struct mg_dmod *with);

@@ -410,6 +410,11 @@ void mg_mem_arena(uint64_t out[2])
     out[1] = program.hi - program.lo;
 }
 
+void mg_mem_changed(void)
+{
+    atomic_fetch_add(&epoch, 1);
+}
+
 uint64_t mg_mem_epoch(void)
 {
     return atomic_load_explicit(&epoch, memory_order_acquire);

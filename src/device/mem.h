@@ -63,5 +63,6 @@ bool mg_mem_set_tag(uint64_t base, uint32_t tag);
 void *mg_mem_map_at(uint64_t base, uint64_t bytes, int protection);
 /* Grows by one at every change of the table: a cached mg_mem_find result is valid while it is equal. */
 uint64_t mg_mem_epoch(void);
+void mg_mem_changed(void); /* another epoch: what was found about memory may no longer hold */
 
 #endif

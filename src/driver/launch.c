@@ -357,7 +357,7 @@ struct mg_dkernel *mg_driver_kernel(void *function)
 const struct mg_module *mg_driver_module(void *function)
 {
     struct CUfunc_st *f = func_of(function);
-    return f ? f->module->ir : NULL;
+    return f && !f->module->ir->fused ? f->module->ir : NULL; /* not where functions were put in place (parse) */
 }
 
 bool mg_driver_registers_estimated(void *function)

@@ -14,10 +14,18 @@
 #include <string.h>
 
 #include "analysis/contract.h"
+#include "analysis/loop.h"
 #include "base/buf.h"
 #include "pass/priv.h"
 
-enum { MOST_INSTS = 120, MOST_GROWTH = 600, MOST_PIECES = 32 };
+enum { MOST_PIECES = 32 };
+/* A twin's, and those of a device whose compiler is ours. keeps: m->fused says which products sums take in, so that
+ * nothing depends on who stands beside whom. */
+struct limits {
+    uint32_t insts, growth;
+    bool keeps;
+};
+static const struct limits twins = {120, 600, false};
 
 struct piece {
     mg_id var;
@@ -26,6 +34,7 @@ struct piece {
 }; /* of a parameter or result of the callee */
 struct site {
     struct mg_module *m;
+    const struct limits *l;
     mg_id func, callee, node; /* node: the call, in func */
     struct piece pieces[MOST_PIECES];
     uint32_t n;
@@ -77,8 +86,26 @@ static bool mentions(const struct mg_module *m, mg_id first, uint32_t n, mg_id l
     return false;
 }
 
+/* Do lanes look at others there, or wait for them? In a call those of other calls are elsewhere. */
+static bool meets_others(unsigned op)
+{
+    switch (op) {
+    case MG_OP_bar:
+    case MG_OP_barrier:
+    case MG_OP_shfl:
+    case MG_OP_vote:
+    case MG_OP_match:
+    case MG_OP_redux:
+    case MG_OP_elect:
+    case MG_OP_activemask:
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* Is the body one that can be copied? n: its instructions. */
-static bool is_leaf(const struct mg_module *m, mg_id func, uint32_t *n)
+static bool is_leaf(const struct mg_module *m, mg_id func, const struct limits *l, uint32_t *n)
 {
     const struct mg_func *f = &m->funcs.at[func];
     *n = 0;
@@ -95,8 +122,9 @@ static bool is_leaf(const struct mg_module *m, mg_id func, uint32_t *n)
             break;
         case MG_NODE_inst: {
             unsigned op = mg_node_form(m, x)->op;
-            if (!op || op == MG_OP_call || op == MG_OP_brx || op == MG_OP_alloca || ++*n > MOST_INSTS ||
-                mg_contract_is_quotient(mg_node_form(m, x), x)) /* see find_parted */
+            if (!op || op == MG_OP_call || op == MG_OP_brx || op == MG_OP_alloca || ++*n > l->insts) return false;
+            if (l->keeps && x->flags & MG_NF_META) return false; /* what tools inserted stays as it is */
+            if (l->keeps ? meets_others(op) : mg_contract_is_quotient(mg_node_form(m, x), x)) /* see find_parted */
                 return false;
             break;
         }
@@ -264,7 +292,8 @@ static bool can_inline(struct site *s)
     if (x->guard) return false;
     mg_call_read(m, s->node, &c);
     struct mg_map parted = MG_MAP_INIT;
-    bool can = !find_parted(s, &parted) && match_list(s, c.args, f->first_param, f->n_params, false) &&
+    if (s->l->keeps && x->flags & MG_NF_META) return false;
+    bool can = (s->l->keeps || !find_parted(s, &parted)) && match_list(s, c.args, f->first_param, f->n_params, false) &&
                match_list(s, c.rets, f->first_ret, f->n_rets, true) && find_pieces(s) && has_plain_sides(s);
     mg_map_release(&parted);
     return can;
@@ -296,7 +325,7 @@ static bool make_move(struct site *s, mg_id node, mg_id formal, bool store, uint
 
 struct copy {
     struct site *s;
-    struct mg_map regs, labels;
+    struct mg_map regs, labels, nodes;
 };
 
 static mg_id reg_copy(mg_id reg, void *user)
@@ -350,6 +379,7 @@ static void copy_node(struct copy *c, mg_id node, mg_id at, mg_id end)
     n->guard = x.guard;
     n->line = x.line;
     n->origin = x.origin;
+    mg_map_set(&c->nodes, node, to);
     if (x.kind == MG_NODE_inst) {
         mg_id first = copy_run(c, x.opnd, x.n_opnds);
         m->nodes.at[to].opnd = first;
@@ -404,6 +434,21 @@ static void round_passed(struct site *s, struct mg_map *passed)
     }
 }
 
+/* The copies' sums take in the copies' products. */
+static void copy_contractions(struct copy *c)
+{
+    struct mg_module *m = c->s->m;
+    uint64_t packed, sum, product;
+    MG_EACH_NODE(m, &m->funcs.at[c->s->callee], id)
+    {
+        if (!mg_map_get(m->fused, id, &packed)) continue;
+        struct mg_contraction taken = mg_contraction_unpack(packed);
+        if (!mg_map_get(&c->nodes, id, &sum) || !mg_map_get(&c->nodes, taken.product, &product)) abort();
+        taken.product = (mg_id)product;
+        mg_map_set(m->fused, sum, mg_contraction_pack(taken));
+    }
+}
+
 /* Stores in front of the call and loads behind it. */
 static void replace_sides(struct site *s)
 {
@@ -425,11 +470,11 @@ static void replace_sides(struct site *s)
 static void put_in_place(struct site *s)
 {
     struct mg_module *m = s->m;
-    struct copy c = {.s = s, .regs = MG_MAP_INIT, .labels = MG_MAP_INIT};
+    struct copy c = {.s = s, .regs = MG_MAP_INIT, .labels = MG_MAP_INIT, .nodes = MG_MAP_INIT};
     struct mg_map parted = MG_MAP_INIT;
     mg_id end = mg_module_add_label(m, s->func, "$__mg_inlined"), after = m->nodes.at[s->node].next;
     m->labels.at[end].targeted = 1;
-    find_parted(s, &parted);
+    if (!s->l->keeps) find_parted(s, &parted);
     replace_sides(s);
     for (uint32_t i = 0; i < s->n_regs; i++) {
         uint32_t bits = mg_type_bits((enum mg_type)m->regs.at[s->regs[i].reg].type);
@@ -444,33 +489,45 @@ static void put_in_place(struct site *s)
         next = m->nodes.at[id].next;
         copy_node(&c, id, s->node, end);
     }
-    mg_node_insert_before(m, s->func, s->node, mg_node_new_kind(m, MG_NODE_label, end));
+    mg_id there = mg_node_new_kind(m, MG_NODE_label, end);
+    if (s->l->keeps) m->nodes.at[there].flags = m->nodes.at[s->node].flags; /* a block of the program's */
+    mg_node_insert_before(m, s->func, s->node, there);
     mg_node_remove(m, s->func, s->node);
-    round_passed(s, &parted);
+    if (s->l->keeps)
+        copy_contractions(&c);
+    else
+        round_passed(s, &parted);
     mg_map_release(&parted);
     mg_map_release(&c.regs);
     mg_map_release(&c.labels);
+    mg_map_release(&c.nodes);
 }
 
-/* ---- the twin ---------------------------------------------------------------------------------------------- */
+/* ---- the functions ------------------------------------------------------------------------------------------- */
 
-static bool inline_calls(struct mg_twin *t, mg_id func, const bool *taken, uint32_t *growth)
+/* Where node `id` is a call that can be. */
+static bool inline_call(struct mg_module *m, mg_id func, mg_id id, const struct limits *l, const bool *taken,
+                        uint32_t *growth)
 {
-    struct mg_module *m = t->m;
+    struct mg_call c;
+    uint32_t n;
+    if (m->nodes.at[id].kind != MG_NODE_inst || mg_node_form(m, &m->nodes.at[id])->op != MG_OP_call) return false;
+    mg_call_read(m, id, &c);
+    mg_id body = c.func ? mg_func_body(m, c.func) : 0;
+    if (!body || body == func || taken[body] || !is_leaf(m, body, l, &n) || *growth + n > l->growth) return false;
+    struct site s = {.m = m, .l = l, .func = func, .callee = body, .node = id};
+    if (!can_inline(&s)) return false;
+    put_in_place(&s);
+    *growth += n;
+    return true;
+}
+
+static bool inline_calls(struct mg_module *m, mg_id func, const struct limits *l, const bool *taken, uint32_t *growth)
+{
     bool any = false;
     for (mg_id id = m->funcs.at[func].first_node, next; id; id = next) {
-        struct mg_call c;
-        uint32_t n;
         next = m->nodes.at[id].next;
-        if (m->nodes.at[id].kind != MG_NODE_inst || mg_node_form(m, &m->nodes.at[id])->op != MG_OP_call) continue;
-        mg_call_read(m, id, &c);
-        mg_id body = c.func ? mg_func_body(m, c.func) : 0;
-        if (!body || body == func || taken[body] || !is_leaf(m, body, &n) || *growth + n > MOST_GROWTH) continue;
-        struct site s = {.m = m, .func = func, .callee = body, .node = id};
-        if (!can_inline(&s)) continue;
-        put_in_place(&s);
-        *growth += n;
-        any = true;
+        any |= inline_call(m, func, id, l, taken, growth);
     }
     return any;
 }
@@ -504,9 +561,69 @@ void mg_twin_inline(struct mg_twin *t)
     bool *taken = mg_funcs_taken(t->m);
     for (bool again = true; again;) {
         again = false;
-        for (uint32_t i = t->n_funcs; i-- > 0;) again |= inline_calls(t, t->funcs[i], taken, &growth);
+        for (uint32_t i = t->n_funcs; i-- > 0;) again |= inline_calls(t->m, t->funcs[i], &twins, taken, &growth);
     }
     for (uint32_t i = 1; i < t->n_funcs; i++)
         if (!taken[t->funcs[i]] && !is_called(t, t->funcs[i])) drop_func(t->m, t->funcs[i]);
+    free(taken);
+}
+
+/* How many instructions the function has; calls: is there a call? */
+static uint32_t count_insts(const struct mg_module *m, mg_id func, bool *calls)
+{
+    uint32_t n = 0;
+    MG_EACH_NODE(m, &m->funcs.at[func], id)
+    {
+        if (m->nodes.at[id].kind != MG_NODE_inst) continue;
+        *calls |= mg_node_form(m, &m->nodes.at[id])->op == MG_OP_call;
+        n++;
+    }
+    return n;
+}
+
+/* Calls in inner loops first: there is not room for all. */
+static void inline_inner_first(struct mg_module *m, mg_id func, const struct limits *l, const bool *taken)
+{
+    enum { DEEPEST = 4 };
+    MG_VEC(mg_id) calls[DEEPEST + 1] = {0};
+    uint32_t growth = 0;
+    struct mg_cfg *cfg = mg_cfg_new(m, func);
+    struct mg_loops *loops = cfg ? mg_loops_new(cfg) : NULL;
+    MG_EACH_NODE(m, &m->funcs.at[func], id)
+    {
+        const struct mg_node *x = &m->nodes.at[id];
+        uint32_t b = loops && x->kind == MG_NODE_inst ? mg_cfg_block_of(cfg, id) : MG_NO_BLOCK;
+        if (b == MG_NO_BLOCK || mg_node_form(m, x)->op != MG_OP_call) continue;
+        *mg_vec_push(&calls[MG_MIN(mg_loops_depth(loops, b), (uint32_t)DEEPEST)]) = id;
+    }
+    mg_loops_free(loops);
+    mg_cfg_free(cfg);
+    for (int d = DEEPEST; d >= 0; d--) {
+        for (uint32_t i = 0; i < calls[d].n; i++) inline_call(m, func, calls[d].at[i], l, taken, &growth);
+        mg_vec_release(&calls[d]);
+    }
+}
+
+/* Functions stay of a size that a compiler takes seconds for. Those far beyond it are compiled where one lane alone
+ * runs most of them (device/cpu/lone.c), which takes little time. */
+static struct limits limits_of(uint32_t insts)
+{
+    enum { MOST_INSTS = 300, USUAL = 2700, HUGE = 5000, MOST_HUGE = 7000, HUGE_GROWTH = 6000 };
+    uint32_t growth = insts >= HUGE && insts <= MOST_HUGE ? HUGE_GROWTH : insts < USUAL ? USUAL - insts : 0;
+    return (struct limits){MOST_INSTS, growth, true};
+}
+
+void mg_module_inline(struct mg_module *m)
+{
+    bool *taken = NULL;
+    for (mg_id f = 1; f < m->funcs.n; f++) {
+        bool calls = false;
+        uint32_t n = m->funcs.at[f].first_node ? count_insts(m, f, &calls) : 0;
+        if (!calls) continue;
+        if (!m->fused) mg_contract_keep(m);
+        if (!taken) taken = mg_funcs_taken(m);
+        const struct limits l = limits_of(n);
+        inline_inner_first(m, f, &l, taken);
+    }
     free(taken);
 }

@@ -15,7 +15,9 @@ extern "C" __global__ void meet(unsigned *out, const unsigned *in, float x)
     unsigned s = 0, t = threadIdx.x;
     float f = x;
     words[t] = t;
+#pragma unroll 1
     for (unsigned k = 0; k < ROUNDS; k++) {
+#pragma unroll 1
         for (unsigned n = in[t] + k; n != 1; s++) {          /* another number of rounds in each lane */
             if (n & 1) n = 3 * n + 1, s += words[n & 31];
             else n >>= 1;

@@ -25,6 +25,12 @@ static void close_device(struct mg_device *dev)
     mg_emu_ops.close(dev);
 }
 
+/* Not where positions in the text are told. */
+static bool likes_inlined(const struct mg_device *dev)
+{
+    return !dev->opts.check && !dev->opts.count_positions;
+}
+
 const struct mg_device_ops *mg_cpu_ops(void)
 {
     static struct mg_device_ops ops;
@@ -34,6 +40,7 @@ const struct mg_device_ops *mg_cpu_ops(void)
         ops = mg_emu_ops;
         ops.open = open_device;
         ops.close = close_device;
+        ops.likes_inlined = likes_inlined;
         ops.name = "cpu";
     }
     pthread_mutex_unlock(&lock);

@@ -9,6 +9,7 @@
  *   flow.c     its blocks, which blocks may be pending where (thread frontiers), liveness
  *   shape.c    which registers are equal in all lanes or grow by a constant from lane to lane
  *   serial.c   loops that lanes go through one after the other
+ *   lone.c     what one lane alone comes to
  *   region.c   what code for whole CTAs needs: its regions, which registers are the CTA's
  *   split.c    branches by thread numbers: which lanes part
  *   idle.c     warps that have nothing to do in a region
@@ -30,7 +31,8 @@
 #include "device/emu/emu.h"
 
 #define CPU_MAX_BLOCKS 2048
-#define CPU_MAX_OPS    6000 /* of a function; larger ones take LLVM seconds and are emulated */
+#define CPU_MAX_OPS    6000  /* of a function, those aside that one lane comes to; more take LLVM seconds */
+#define CPU_MAX_LONE   24000 /* ... and those */
 
 /* A register's value in lane i is base + stride * i where affine; in a register of halves it is
  * base[i / 16] + stride * (i % 16). Stride 0: equal in all lanes (of a half). Of a tile, as thread numbers in blocks of
@@ -81,8 +83,9 @@ enum cpu_kind {
     CPU_LOAD,
     CPU_STORE,
     CPU_PARAM,
-    CPU_ATOM, /* of 32 bits in shared memory, of 32 and 64 in global; sub: enum emu_atom */
-    CPU_CVTA, /* of shared memory; mode 1: .to */
+    CPU_TEXEL, /* one of device memory: its number, the object; list: channels */
+    CPU_ATOM,  /* of 32 bits in shared memory, of 32 and 64 in global; sub: enum emu_atom */
+    CPU_CVTA,  /* of shared memory; mode 1: .to */
     CPU_ACTIVEMASK,
     CPU_COUNT,   /* of inserted code: counts; s[0]: a register is added */
     CPU_REQUEST, /* of inserted code: what lanes ask for at the addresses s[0], of memory `space`, `bytes` each */
@@ -147,6 +150,8 @@ struct cpu_serial {
     uint64_t
         *stops; /* blocks where lanes come out, and heads inside, where they stop when they have gone round for long */
     uint64_t *in, *out; /* registers that a lane begins with, and brings to a stop */
+    bool lone;          /* no loop: what one lane alone comes to (lone.c) */
+    bool turns;         /* there are jumps back */
     bool tells_rounds;  /* CPU_COUNT of warps inside: which rounds lanes are in */
     uint64_t *always;   /* blocks that a lane passes in every round, the one in which it comes out included (none where
                            not all rounds begin at head) */
@@ -250,6 +255,7 @@ struct cpu_func {
     struct cpu_serial *serials;
     uint32_t n_serials;
     uint32_t *serial_of; /* by block: 1 + the serial loop that it is in */
+    uint32_t n_lone;     /* operations that one lane alone comes to */
     struct cpu_regions region;
     struct cpu_tallies tally;
 };
@@ -370,6 +376,10 @@ uint32_t cpu_stop_of(const struct cpu_func *f,
                      uint32_t b); /* uses.c: where whole-CTA code stops at the end of block b; 0: nowhere */
 /* serial.c; with shapes known so far. false: there are none */
 bool cpu_find_serials(struct cpu_func *f);
+struct cpu_serial *cpu_add_serial(struct cpu_func *f, uint32_t head, const uint64_t *blocks, bool lone);
+bool cpu_has_lane_code(const struct cpu_inst *in);
+void cpu_find_lone(struct cpu_func *f);            /* lone.c; among the serials */
+uint32_t cpu_count_lone(const struct cpu_func *f); /* how many operations those will have */
 /* serial_access.c */
 void cpu_find_lane_accesses(struct cpu_func *f, struct cpu_serial *s, uint32_t most);
 void cpu_find_lane_ahead(struct cpu_func *f, struct cpu_serial *s);

@@ -38,6 +38,7 @@ static bool is_quiet(struct find *z, uint32_t at)
     case CPU_CALL:
     case CPU_CTL:
     case CPU_LOAD:
+    case CPU_TEXEL:
     case CPU_STORE:
     case CPU_ATOM:
     case CPU_FENCE:

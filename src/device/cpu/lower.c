@@ -442,6 +442,23 @@ static void lower_access(const struct lowering *l)
     if (in->kind == CPU_STORE && missing) call_instead(l);
 }
 
+static void lower_texel(const struct lowering *l)
+{
+    const struct emu_op *op = l->op;
+    struct cpu_inst *in = l->in;
+    in->s[0] = reg(l, op->a.s[0]);
+    in->s[1] = reg(l, op->a.s[1]);
+    if (!(op->flags & EMU_OF_WORDS) || !in->s[0] || !in->s[1]) {
+        in->s[0] = in->s[1] = 0;
+        call_instead(l);
+        return;
+    }
+    in->cache = op->cache;
+    in->list = mg_arena_array(&l->f->arena, uint32_t, op->vec);
+    in->n_list = op->vec;
+    for (unsigned k = 0; k < op->vec; k++) in->list[k] = op->slots[k] ? reg(l, op->slots[k]) : 0;
+}
+
 /* The emulator's function, which reads s and writes d. */
 static void call_atomic(const struct lowering *l)
 {
@@ -574,7 +591,7 @@ static void lower_op(struct cpu_func *f, uint32_t ix)
 
 struct cpu_func *cpu_lower(const struct emu_func *fn, const uint32_t dims[3], char *why, size_t why_bytes)
 {
-    if (fn->n_ops > CPU_MAX_OPS) {
+    if (fn->n_ops > CPU_MAX_LONE) {
         snprintf(why, why_bytes, "%u operations are more than the compiler takes", fn->n_ops);
         return NULL;
     }
@@ -605,6 +622,11 @@ struct cpu_func *cpu_lower(const struct emu_func *fn, const uint32_t dims[3], ch
         return NULL;
     }
     cpu_forward(f);
+    if (f->n_insts > CPU_MAX_OPS && f->n_insts - cpu_count_lone(f) > CPU_MAX_OPS) {
+        snprintf(why, why_bytes, "%u operations are more than the compiler takes", fn->n_ops);
+        cpu_func_free(f);
+        return NULL;
+    }
     cpu_find_ranges(f);
     cpu_find_shapes(f); /* fronts and liveness with it: they depend on one another */
     cpu_find_dirty(f);

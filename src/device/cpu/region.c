@@ -515,10 +515,10 @@ void cpu_find_regions(struct cpu_func *f)
         for (int h = 0; h < 2; h++) f->regs[r].base[h] = z.v[r].base[h];
     }
     find_starts(&z);
-    find_constants(f);
+    f->region.wanted &= f->region.n_ops <= WHOLE_MAX_OPS && f->region.n_ops <= 4 * f->n_insts;
+    if (f->region.wanted) find_constants(f);
     find_always(f);
     for (uint32_t i = 0; i < f->region.n_starts; i++) f->region.resumes |= f->region.starts[i].n_stops > 1;
-    f->region.wanted &= f->region.n_ops <= WHOLE_MAX_OPS && f->region.n_ops <= 4 * f->n_insts;
     free(z.v);
     free(z.tainted);
     free(z.post);

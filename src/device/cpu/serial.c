@@ -25,40 +25,6 @@
 #define LARGE          2000 /* operations of a function: its code is made in haste, and one lane takes as long as 32 */
 #define ALU_PER_ACCESS 8    /* more arithmetic than that for each access of lanes that lie apart is a vector's */
 
-/* Is there code for one lane? Not for strong loads: a call that marks the warp as one that may wait comes before each
- * (emu/decode_mem.c). */
-static bool has_code(const struct cpu_inst *in)
-{
-    bool real = in->t[0] == MG_TYPE_f32 || in->t[0] == MG_TYPE_f64;
-    switch ((enum cpu_kind)in->kind) {
-    case CPU_ALU:
-        return !real || in->op == MG_OP_setp || in->op == MG_OP_cvt || !(in->imm || in->key & K_APPROX);
-    case CPU_LOAD:
-    case CPU_STORE:
-        return (in->where == EMU_AT_GLOBAL || in->where == EMU_AT_SHARED) && !(in->vec & (in->vec - 1));
-    case CPU_NOP:
-    case CPU_MOV:
-    case CPU_NOT_P:
-    case CPU_LOW:
-    case CPU_ZEXT:
-    case CPU_SEXT:
-    case CPU_SEXT8:
-    case CPU_SEXT16:
-    case CPU_SEXT8H:
-    case CPU_PACK:
-    case CPU_UNPACK:
-    case CPU_PARAM:
-    case CPU_CVTA:
-        return true;
-    case CPU_COUNT:
-        return !in->s[0] && !(in->guard && cpu_counts_warps(in));
-    case CPU_CTL:
-        return in->ctl == EMU_CTL_NEXT || in->ctl == EMU_CTL_LOOP || (in->ctl == EMU_CTL_BRA && !in->sub);
-    default:
-        return false;
-    }
-}
-
 /* Does the kernel look at which lanes run together? */
 static bool sees_sets(const struct cpu_func *f)
 {
@@ -125,7 +91,7 @@ static struct loop_facts look_at_loop(const struct cpu_func *f, const uint64_t *
         l.has_entry |= b == f->entry;
         for (uint32_t i = f->blocks[b].first; i < f->blocks[b].end; i++) {
             const struct cpu_inst *in = &f->insts[i];
-            if (!has_code(in)) {
+            if (!cpu_has_lane_code(in)) {
                 if (!l.lacks) l.lacks = in;
                 continue;
             }
@@ -193,21 +159,24 @@ static void describe(struct cpu_func *f, struct cpu_serial *s)
     s->in = mg_arena_array(&f->arena, uint64_t, f->reg_words);
     s->out = mg_arena_array(&f->arena, uint64_t, f->reg_words);
     s->always = mg_arena_array(&f->arena, uint64_t, f->block_words);
-    bool simple = keeps_sets(f, s->head, s->blocks);
+    bool simple = !s->lone && keeps_sets(f, s->head, s->blocks);
     for (uint32_t b = 0; b < f->n_blocks && simple; b++)
         if (mg_has(s->blocks, b) && is_passed(f, s, b)) mg_put(s->always, b);
     for (uint32_t b = 0; b < f->n_blocks; b++) {
         if (!mg_has(s->blocks, b)) continue;
         MG_EACH_EDGE(&f->succ, b, e)
-        if (f->succ.to[e] <= b || !mg_has(s->blocks, f->succ.to[e])) mg_put(s->stops, f->succ.to[e]);
+        if (f->succ.to[e] <= b || !mg_has(s->blocks, f->succ.to[e])) {
+            mg_put(s->stops, f->succ.to[e]);
+            s->turns |= f->succ.to[e] <= b;
+        }
         for (uint32_t i = f->blocks[b].first; i < f->blocks[b].end; i++) {
             accesses += f->insts[i].kind == CPU_LOAD || f->insts[i].kind == CPU_STORE;
-            s->tells_rounds |= cpu_counts_warps(&f->insts[i]);
+            s->tells_rounds |= !s->lone && cpu_counts_warps(&f->insts[i]);
             cpu_each_use(f, &f->insts[i], note_use, s->in);
             cpu_each_def(f, &f->insts[i], note_def, (uint64_t *[]){s->out, s->in});
         }
     }
-    cpu_find_lane_accesses(f, s, accesses + 1);
+    if (!s->lone) cpu_find_lane_accesses(f, s, accesses + 1);
     for (uint32_t b = 0; b < f->n_blocks; b++)
         for (uint32_t w = 0; mg_has(s->stops, b) && w < f->reg_words; w++) live[w] |= f->blocks[b].live[w];
     for (uint32_t w = 0; w < f->reg_words; w++) {
@@ -220,7 +189,18 @@ static void describe(struct cpu_func *f, struct cpu_serial *s)
         if (cpu_is_constant(reg) || (reg->kind == CPU_REG_PLAIN && !mg_has(f->blocks[s->head].live, r)))
             mg_cut(s->in, r);
     }
-    cpu_find_lane_ahead(f, s);
+    if (!s->lone) cpu_find_lane_ahead(f, s);
+}
+
+struct cpu_serial *cpu_add_serial(struct cpu_func *f, uint32_t head, const uint64_t *blocks, bool lone)
+{
+    struct cpu_serial *s = &f->serials[f->n_serials++];
+    *s = (struct cpu_serial){.head = head, .lone = lone, .blocks = mg_arena_array(&f->arena, uint64_t, f->block_words)};
+    memcpy(s->blocks, blocks, f->block_words * sizeof *blocks);
+    describe(f, s);
+    for (uint32_t b = 0; b < f->n_blocks; b++)
+        if (mg_has(blocks, b)) f->serial_of[b] = f->n_serials;
+    return s;
 }
 
 bool cpu_find_serials(struct cpu_func *f)
@@ -229,18 +209,14 @@ bool cpu_find_serials(struct cpu_func *f)
     f->serial_of = mg_arena_array(&f->arena, uint32_t, f->n_blocks + 1);
     f->serials = mg_arena_array(&f->arena, struct cpu_serial, f->n_blocks + 1);
     const bool verbose = mg_env(MG_ENV_CPU_VERBOSE) != NULL;
+    cpu_find_lone(f);
     for (uint32_t h = 0; h < f->n_blocks; h++) { /* outer loops first */
         if (f->serial_of[h] || !find_loop(f, h, set)) continue;
         const struct loop_facts l = look_at_loop(f, set);
         const char *why = why_not(f, h, set, &l);
         if (why && verbose) tell(f, h, &l, why);
         if (why) continue;
-        struct cpu_serial *s = &f->serials[f->n_serials++];
-        *s = (struct cpu_serial){.head = h, .blocks = mg_arena_array(&f->arena, uint64_t, f->block_words)};
-        memcpy(s->blocks, set, f->block_words * sizeof *set);
-        describe(f, s);
-        for (uint32_t b = 0; b < f->n_blocks; b++)
-            if (mg_has(set, b)) f->serial_of[b] = f->n_serials;
+        cpu_add_serial(f, h, set, false);
     }
     return f->n_serials;
 }

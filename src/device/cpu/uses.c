@@ -1,6 +1,7 @@
 /* What an instruction reads and writes; shared by the analyses and the plugin. */
 #include "device/cpu/cpu.h"
 #include "base/search.h"
+#include "device/emu/alu_form.h"
 
 bool cpu_counts_warps(const struct cpu_inst *in)
 {
@@ -64,6 +65,7 @@ void cpu_each_def(const struct cpu_func *f, const struct cpu_inst *in, void (*fn
         break;
     case CPU_LOAD:
     case CPU_PARAM:
+    case CPU_TEXEL:
         for (uint32_t k = 0; k < in->n_list; k++)
             if (in->list[k]) fn(user, in->list[k] - 1, must);
         break;
@@ -77,6 +79,40 @@ void cpu_each_def(const struct cpu_func *f, const struct cpu_inst *in, void (*fn
 bool cpu_uniform_guard(const struct cpu_func *f, const struct cpu_inst *in)
 {
     return !in->guard || cpu_is_uniform(f->regs[in->guard - 1].shape);
+}
+
+/* Is there code for one lane? Not for strong loads: a call that marks the warp as one that may wait comes before each
+ * (emu/decode_mem.c). */
+bool cpu_has_lane_code(const struct cpu_inst *in)
+{
+    bool real = in->t[0] == MG_TYPE_f32 || in->t[0] == MG_TYPE_f64;
+    switch ((enum cpu_kind)in->kind) {
+    case CPU_ALU:
+        return !real || in->op == MG_OP_setp || in->op == MG_OP_cvt || !(in->imm || in->key & K_APPROX);
+    case CPU_LOAD:
+    case CPU_STORE:
+        return (in->where == EMU_AT_GLOBAL || in->where == EMU_AT_SHARED) && !(in->vec & (in->vec - 1));
+    case CPU_NOP:
+    case CPU_MOV:
+    case CPU_NOT_P:
+    case CPU_LOW:
+    case CPU_ZEXT:
+    case CPU_SEXT:
+    case CPU_SEXT8:
+    case CPU_SEXT16:
+    case CPU_SEXT8H:
+    case CPU_PACK:
+    case CPU_UNPACK:
+    case CPU_PARAM:
+    case CPU_CVTA:
+        return true;
+    case CPU_COUNT:
+        return !in->s[0] && !(in->guard && cpu_counts_warps(in));
+    case CPU_CTL:
+        return in->ctl == EMU_CTL_NEXT || in->ctl == EMU_CTL_LOOP || (in->ctl == EMU_CTL_BRA && !in->sub);
+    default:
+        return false;
+    }
 }
 
 struct defined {

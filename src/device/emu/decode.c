@@ -631,7 +631,9 @@ static struct emu_func *func_get(struct emu_code *c, struct mg_dmod *mod, mg_id 
 {
     uint64_t key = mod->seq << 32 | id, at;
     if (mg_map_get(&c->by_id, key, &at)) return (struct emu_func *)at;
+    static _Atomic uint64_t numbers;
     struct emu_func *fn = mg_arena_new(&c->arena, struct emu_func);
+    fn->number = ++numbers;
     fn->code = c;
     fn->mod = mod;
     fn->id = id;

@@ -60,6 +60,7 @@ uint32_t dec_label_block(struct decoder *d, mg_id label);
 uint32_t dec_next_block(struct decoder *d);          /* in text order; n_blocks: the end */
 void dec_instruction(struct decoder *d, mg_id node); /* decode_inst.c */
 void dec_memory(struct decoder *d, const struct mg_form *form, const struct mg_opnd *o, uint32_t n);
+uint32_t dec_cache(struct decoder *d); /* of an operation that looks at memory */
 void dec_address(struct decoder *d, struct emu_op *op, const struct mg_opnd *o, enum mg_space space);
 /* tex_decode.c */
 void dec_texture(struct decoder *d, const struct mg_form *form, const struct mg_opnd *o, uint32_t n);

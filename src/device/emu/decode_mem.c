@@ -6,6 +6,13 @@
 
 #include <string.h>
 
+uint32_t dec_cache(struct decoder *d)
+{
+    struct emu_code *code = d->code;
+    if (!code->next_cache) return code->n_caches++;
+    return code->next_cache < code->n_caches ? code->next_cache++ : code->n_caches - 1; /* workers have this many */
+}
+
 /* Fills base register, offset, space and cache of an access. */
 void dec_address(struct decoder *d, struct emu_op *op, const struct mg_opnd *o, enum mg_space space)
 {
@@ -14,12 +21,7 @@ void dec_address(struct decoder *d, struct emu_op *op, const struct mg_opnd *o, 
     op->flags &= (uint8_t) ~(EMU_OF_BASE_W | EMU_OF_BASE_NONE);
     op->space = (uint8_t)space;
     op->probe = dec_is_probe(d, d->node);
-    struct emu_code *code = d->code;
-    if (!code->next_cache)
-        op->cache = code->n_caches++;
-    else
-        op->cache =
-            code->next_cache < code->n_caches ? code->next_cache++ : code->n_caches - 1; /* workers have this many */
+    op->cache = dec_cache(d);
     switch ((enum mg_opnd_kind)o->sub) {
     case MG_OPND_reg: {
         struct mg_opnd base = mg_o_reg(o->id);

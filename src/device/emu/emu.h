@@ -139,9 +139,9 @@ enum emu_op_flags {
     EMU_OF_SYNC = 4,       /* may see other threads' stores while spinning: costs more at a back-edge */
     EMU_OF_BASE_W = 8,     /* address register is 32 bits wide */
     EMU_OF_BASE_NONE = 16, /* no address register */
-    EMU_OF_PAIR = 32,
-    EMU_OF_WIDE = 64,     /* value registers are 64 bits wide */
-    EMU_OF_CLUSTER = 128, /* the address is one of shared::cluster */
+    EMU_OF_WIDE = 64,      /* value registers are 64 bits wide */
+    EMU_OF_CLUSTER = 128,  /* the address is one of shared::cluster */
+    EMU_OF_WORDS = 32,     /* of a texture: texels of device memory by their number; s: coordinate, handle */
 };
 
 /* One parameter of a call: where it is here and there. */
@@ -212,6 +212,7 @@ struct emu_func { /* decoded function of one kernel; owner: struct emu_code */
     struct emu_op *ops;
     uint32_t n_ops;
     const struct emu_op *entry;
+    uint64_t number; /* no other function of the process has it */
     uint32_t frame_bytes;
     uint32_t own_local_at, own_local; /* words of ours: where in the frame, bytes a lane */
     struct emu_const *consts;
@@ -340,6 +341,7 @@ struct mg_device {
 struct emu_range {
     uint64_t lo, hi;
 };
+#define EMU_TEXELS(handle, n) ((handle) << 32 | (n)) /* hi of a fetch's range; handles have 21 bits, n has 31 */
 
 struct emu_frame { /* one activation of a function for some lanes of a warp */
     struct emu_worker *wk;

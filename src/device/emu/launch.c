@@ -57,7 +57,7 @@ static void free_frames(struct emu_room *room, struct emu_frame *f)
     while (f) {
         struct emu_frame *n = f->next_of_warp;
         emu_defined_free(f);
-        emu_room_give(room, f, sizeof *f + f->fn->frame_bytes);
+        emu_room_give(room, f, sizeof *f + f->fn->frame_bytes, f->fn->n_marks ? 0 : f->fn->number);
         f = n;
     }
 }
@@ -70,7 +70,7 @@ static void cta_free_one(struct emu_cta *c)
     }
     emu_check_free(c->check);
     emu_defined_cta_free(c);
-    emu_room_give(c->wk->room, c->warps, c->n_warps * sizeof *c->warps);
+    emu_room_give(c->wk->room, c->warps, c->n_warps * sizeof *c->warps, 0);
     if (c->shared_cap <= SMALL_SHARED)
         free(c->shared);
     else if (c->shared)

@@ -3,10 +3,11 @@
 
 #include <stdlib.h>
 
-#define MOST_BYTES (2u << 20) /* that lie idle */
+#define MOST_BYTES (8u << 20) /* that lie idle */
 
 struct emu_block {
     struct emu_block *next;
+    uint64_t was;
 };
 
 static size_t rounded(size_t bytes)
@@ -24,7 +25,14 @@ void *emu_room_take(struct emu_room *r, size_t bytes)
         r->bytes -= bytes;
         return b;
     }
-    return aligned_alloc(64, bytes);
+    struct emu_block *b = aligned_alloc(64, bytes);
+    if (b) b->was = 0;
+    return b;
+}
+
+uint64_t emu_room_was(const void *block)
+{
+    return ((const struct emu_block *)block)->was;
 }
 
 static void empty(struct emu_room *r, unsigned k)
@@ -37,7 +45,7 @@ static void empty(struct emu_room *r, unsigned k)
     r->of[k].each = 0;
 }
 
-void emu_room_give(struct emu_room *r, void *block, size_t bytes)
+void emu_room_give(struct emu_room *r, void *block, size_t bytes, uint64_t was)
 {
     unsigned k = 0;
     struct emu_block *b = block;
@@ -53,6 +61,7 @@ void emu_room_give(struct emu_room *r, void *block, size_t bytes)
     }
     r->of[k].each = bytes;
     b->next = r->of[k].first;
+    b->was = was;
     r->of[k].first = b;
     r->bytes += bytes;
 }

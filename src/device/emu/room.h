@@ -4,6 +4,7 @@
 #define MG_DEVICE_EMU_ROOM_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct emu_block;
 enum { EMU_ROOM_SIZES = 4 };
@@ -17,8 +18,9 @@ struct emu_room { /* of one worker at a time */
 };
 
 void *emu_room_take(struct emu_room *r,
-                    size_t bytes); /* on a cache line's boundary, not cleared; NULL: host memory ran out */
-void emu_room_give(struct emu_room *r, void *block, size_t bytes);
+                    size_t bytes);        /* on a cache line's boundary, not cleared; NULL: host memory ran out */
+uint64_t emu_room_was(const void *block); /* just taken: what it was when it was given back */
+void emu_room_give(struct emu_room *r, void *block, size_t bytes, uint64_t was); /* 0: of no matter */
 void emu_room_release(struct emu_room *r);
 
 #endif

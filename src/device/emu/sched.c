@@ -145,6 +145,10 @@ static void fill_consts(struct emu_frame *f)
     }
 }
 
+/* A large frame of the function's own, from a launch before, is taken as a warp's next CTA takes it: constants are
+ * there, and registers that nobody has written hold anything. */
+#define LARGE_FRAME (256u << 10)
+
 /* New activation; kept in the warp's pool for reuse when its lanes have left. */
 struct emu_frame *emu_frame_push(struct emu_warp *w, struct emu_func *fn, struct emu_frame *parent,
                                  const struct emu_op *call, uint32_t mask)
@@ -163,11 +167,12 @@ struct emu_frame *emu_frame_push(struct emu_warp *w, struct emu_func *fn, struct
                 emu_fault(parent, call, MG_FAULT_MEMORY, emu_first(mask), 0, 0, "host memory ran out for a call");
             return NULL;
         }
-        memset(f, 0, sizeof *f + fn->frame_bytes);
+        bool kept = fn->frame_bytes >= LARGE_FRAME && emu_room_was(f) == fn->number;
+        memset(f, 0, sizeof *f + (kept ? 0 : fn->frame_bytes));
         f->fn = fn;
         f->next_of_warp = w->all;
         w->all = f;
-        fill_consts(f);
+        if (!kept) fill_consts(f);
     }
     struct emu_cta *c = w->cta;
     f->wk = w->wk;

@@ -3,6 +3,7 @@
 #include "device/emu/decode.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "device/emu/tex.h"
@@ -36,6 +37,16 @@ static struct mg_texture *object(struct emu_frame *f, const struct emu_op *op, u
                   handle);
     emu_fault(f, op, MG_FAULT_ADDRESS, (int)lane, handle, 0,
               handle ? "no live %s object 0x%" PRIx64 : "%s object %" PRIu64 ": nothing was bound", kind, handle);
+}
+
+/* Texels of device memory that are a word each, for compiled code: where they begin, the object and how many there are.
+ */
+static void keep_texels(struct emu_frame *f, const struct emu_op *op, const struct mg_texture *t, uint64_t handle)
+{
+    if (t->shape != MG_TEX_LINEAR || t->srgb || t->channels != 1 || mg_texel_kind_bytes(t->kind) != 4) return;
+    uint64_t n = MG_MIN(atomic_load_explicit(&t->reach, memory_order_relaxed) / 4, (uint64_t)t->level[0].width);
+    f->wk->ranges[op->cache] =
+        (struct emu_range){(uint64_t)t->level[0].at, EMU_TEXELS(handle, MG_MIN(n, (uint64_t)INT32_MAX))};
 }
 
 static void run_fetch(struct emu_frame *f, const struct emu_op *op, const struct mg_texture *t, char *regs,
@@ -99,6 +110,7 @@ void emu_texture(const struct emu_alu *o, char *regs, uint32_t mask)
         else
             EMU_FOR_LANES(i, mask) same |= (uint32_t)(handle[i] == handle[first]) << i;
         const struct mg_texture *t = object(EMU_FRAME(regs), op, first, handle[first]);
+        if (op->flags & EMU_OF_WORDS) keep_texels(EMU_FRAME(regs), op, t, handle[first]);
         if (op->sub == WHAT_FETCH)
             run_fetch(EMU_FRAME(regs), op, t, regs, same);
         else if (op->sub == WHAT_QUERY)
@@ -205,6 +217,22 @@ static void vector(struct decoder *d, const struct mg_opnd *o, uint32_t dims, en
     for (uint32_t k = 0; k < dims; k++) out[k] = dec_src(d, &e[k], EMU_W, t);
 }
 
+/* A fetch of 32-bit values by a texel's number: compiled code has it where texels are words of device memory. What
+ * indirect calls bring in may share its range with other operations. */
+static void by_number(struct decoder *d, const struct emu_tex *x, struct emu_op *op)
+{
+    const struct mg_tex_inst *in = &x->in.fetch;
+    if (in->geom != MG_GEOM_1D || in->op != MG_TEXOP_TEX || in->out != MG_TEXOUT_32 || !in->int_coords ||
+        in->has_offset || x->resident || d->code->next_cache)
+        return;
+    op->flags = EMU_OF_WORDS;
+    op->cache = dec_cache(d);
+    op->a.s[0] = x->coord[0];
+    op->a.s[1] = x->handle;
+    op->slots = mg_arena_copy(&d->code->arena, x->value, sizeof x->value);
+    op->vec = MG_COUNT_OF(x->value);
+}
+
 static struct emu_op *emit(struct decoder *d, const struct emu_tex *x, enum what what)
 {
     struct emu_op *op = dec_emit_inst(d, EMU_OP_texture, EMU_CTL_NONE);
@@ -272,7 +300,7 @@ static void fetch(struct decoder *d, const struct mg_form *f, const struct mg_op
     }
     if (n > at) dec_refuse(d, "depth comparison is not supported");
     destinations(d, &x, &o[0]);
-    emit(d, &x, WHAT_FETCH);
+    by_number(d, &x, emit(d, &x, WHAT_FETCH));
 }
 
 static void query(struct decoder *d, const struct mg_form *f, const struct mg_opnd *o, uint32_t n)

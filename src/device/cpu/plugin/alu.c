@@ -25,7 +25,10 @@ void emit_begin_nans(struct work *w, struct nan_case *c, val x)
     c->before = LLVMGetInsertBlock(B);
     c->nans = emit_block(e, "nans");
     c->on = emit_block(e, "numbers");
-    LLVMBuildCondBr(B, some, c->nans, c->on);
+    if (w->vec)
+        LLVMBuildCondBr(B, some, c->nans, c->on);
+    else /* LLVM would make choices of it, thrice the code */
+        emit_usually(e, LLVMBuildNot(B, some, ""), c->on, c->nans);
     LLVMPositionBuilderAtEnd(B, c->nans);
 }
 

@@ -45,7 +45,7 @@ static void after_write(struct emit *e, uint32_t reg)
 
 static void each_written(struct emit *e, const struct cpu_inst *in, void (*fn)(struct emit *, uint32_t))
 {
-    if (in->kind == CPU_LOAD || (in->kind == CPU_CALL && !in->known)) {
+    if (in->kind == CPU_LOAD || in->kind == CPU_TEXEL || (in->kind == CPU_CALL && !in->known)) {
         for (uint32_t k = 0; k < in->n_list; k++) fn(e, in->list[k]);
         return;
     }

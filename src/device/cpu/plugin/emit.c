@@ -94,7 +94,8 @@ static uint64_t range_bytes(const struct cpu_func *f)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < f->n_insts; i++)
-        if (f->insts[i].kind == CPU_LOAD || f->insts[i].kind == CPU_STORE) n = MG_MAX(n, f->insts[i].cache + 1);
+        if (f->insts[i].kind == CPU_LOAD || f->insts[i].kind == CPU_STORE || f->insts[i].kind == CPU_TEXEL)
+            n = MG_MAX(n, f->insts[i].cache + 1);
     return n * sizeof(struct emu_range);
 }
 
@@ -248,11 +249,15 @@ static void begin_part(struct emit *e, uint32_t b)
 
 bool emit_instruction(struct emit *e)
 {
+    if (emit_lone(e)) return true;
     switch ((enum cpu_kind)e->in->kind) {
     case CPU_NOP:
         return true;
     case CPU_CALL:
         emit_call(e);
+        return true;
+    case CPU_TEXEL:
+        emit_texel(e);
         return true;
     case CPU_ATOM:
         emit_atomic(e);

@@ -245,6 +245,8 @@ val emit_single(struct emit *e, val access,
 void emit_lane_get(struct emit *e, val p, val *elements);
 void emit_lane_put(struct emit *e, val p, const val *elements);
 void emit_lanes_apart(struct emit *e, val at, val *elements); /* of 16 bytes and more, anywhere; elements: vectors */
+void emit_texel(struct emit *e);                              /* texel.c */
+val emit_masked(struct emit *e, const char *name, LLVMTypeRef *types, val args[4], unsigned align); /* memory.c */
 /* exchange.c: operations of a warp. active: who takes part, as bits, not none. false: no code */
 bool emit_exchange(struct emit *e, val active);
 val emit_first_lane(struct emit *e, val mask);                     /* the lowest in the mask */
@@ -256,6 +258,7 @@ bool emit_in_pieces(struct emit *e, const struct cpu_inst *in);
 val emit_load_pieces(struct emit *e, uint32_t lanes);
 void emit_store_pieces(struct emit *e, val v, uint32_t lanes);
 /* serial.c */
+bool emit_lone(struct emit *e); /* the emulator's function for one lane that came here alone; false: has code */
 LLVMBasicBlockRef emit_serial_entry(struct emit *e, int version, uint32_t loop);
 bool emit_serials(struct emit *e, bool *any); /* those that have been asked for */
 void emit_lane_memory(struct emit *e);

@@ -174,10 +174,10 @@ static bool jit_compile(void *p, struct cpu_func *f, bool whole, void **object, 
     lap(&clock);
     bool ok = whole ? mg_emit_whole(m, f, CPU_SYMBOL) : mg_emit_function(m, f, CPU_SYMBOL);
     double t_emit = lap(&clock);
-    unsigned n_ir = ok ? count_instructions(m) : 0;
+    unsigned n_ir = ok ? count_instructions(m) : 0, scalar = f->n_lone > f->n_insts / 2 ? 3 : 1; /* takes less time */
     if (!ok)
         say(why, bytes, "an operation has no code");
-    else if (n_ir > MAX_IR)
+    else if (n_ir > MAX_IR * scalar)
         ok = say(why, bytes, "%u instructions are more than the compiler takes", n_ir);
     dump(m, kernel, whole, "0");
     if (ok && LLVMVerifyModule(m, mg_env(MG_ENV_CPU_VERIFY) ? LLVMAbortProcessAction : LLVMReturnStatusAction, &err))

@@ -58,7 +58,7 @@ static void load_bounds(struct emit *e, const struct cpu_inst *in, val *lo, val 
     val r = emit_at(e, e->arg.ranges, (uint64_t)in->cache * sizeof(struct emu_range));
     *lo = LLVMBuildLoad2(B, e->t.i64, emit_at(e, r, offsetof(struct emu_range, lo)), "");
     val hi = LLVMBuildLoad2(B, e->t.i64, emit_at(e, r, offsetof(struct emu_range, hi)), "");
-    *size = LLVMBuildSub(B, hi, *lo, "");
+    *size = in->kind == CPU_TEXEL ? hi : LLVMBuildSub(B, hi, *lo, "");
 }
 
 /* Only the operation itself changes what it may access; what another thread made of it since is no less right. */
@@ -74,7 +74,8 @@ void emit_look_up_bounds(struct emit *e)
 
 static bool has_range(const struct cpu_inst *in)
 {
-    return (in->kind == CPU_LOAD || in->kind == CPU_STORE || in->kind == CPU_ATOM) && in->where == EMU_AT_GLOBAL;
+    return (in->kind == CPU_LOAD || in->kind == CPU_STORE || in->kind == CPU_ATOM || in->kind == CPU_TEXEL) &&
+           in->where == EMU_AT_GLOBAL;
 }
 
 void emit_keep_bounds(struct emit *e)
@@ -212,7 +213,7 @@ static val both(struct emit *e, val lo, val hi)
 }
 
 /* A masked access; LLVM 22 has no operand for the alignment, which stands at `align`. */
-static val masked(struct emit *e, const char *name, LLVMTypeRef *types, val args[4], unsigned align)
+val emit_masked(struct emit *e, const char *name, LLVMTypeRef *types, val args[4], unsigned align)
 {
 #if LLVM_VERSION_MAJOR >= 22
     for (unsigned i = align; i < 3; i++) args[i] = args[i + 1];
@@ -280,7 +281,7 @@ static void load_linear(struct emit *e, const struct access *a)
         LLVMTypeRef vt = LLVMVectorType(t, 32), types[2] = {vt, e->t.ptr};
         val args[4] = {p[0], k32(e, in->bytes), emit_lanes(e), LLVMConstNull(vt)};
         if (in->list[0])
-            set_loaded(e, in->list[0], emit_extended(e, in, masked(e, "llvm.masked.load", types, args, 1), true));
+            set_loaded(e, in->list[0], emit_extended(e, in, emit_masked(e, "llvm.masked.load", types, args, 1), true));
         return;
     }
     for (int h = 0; h < (a->halves ? 2 : 1); h++)
@@ -311,7 +312,7 @@ static void masked_store(struct emit *e, val v, val p, unsigned align, val lanes
         return;
     }
     val args[4] = {v, p, k32(e, align), lanes};
-    masked(e, "llvm.masked.store", types, args, 2);
+    emit_masked(e, "llvm.masked.store", types, args, 2);
 }
 
 static val half_of(struct emit *e, val v, int h)
@@ -568,11 +569,11 @@ static void gather_elements(struct emit *e, const struct lane_addresses *at, boo
     }
     if (!store && (paired || in->list[0])) {
         val args[4] = {p, k32(e, bytes), lanes, LLVMGetPoison(vt)};
-        val got = masked(e, "llvm.masked.gather", types, args, 1);
+        val got = emit_masked(e, "llvm.masked.gather", types, args, 1);
         set_gathered(e, half ? both(e, got, LLVMGetPoison(vt)) : got, paired);
     } else if (store) {
         val args[4] = {v, p, k32(e, bytes), lanes};
-        masked(e, "llvm.masked.scatter", types, args, 2);
+        emit_masked(e, "llvm.masked.scatter", types, args, 2);
     }
     if (!both_end) return;
     LLVMBuildBr(B, both_end);
@@ -592,10 +593,11 @@ static void gather_shared(struct emit *e, val at)
         if (in->kind == CPU_LOAD) {
             val args[4] = {p, k32(e, in->bytes), lanes, LLVMGetPoison(vt)};
             if (in->list[k])
-                set_loaded(e, in->list[k], emit_extended(e, in, masked(e, "llvm.masked.gather", types, args, 1), true));
+                set_loaded(e, in->list[k],
+                           emit_extended(e, in, emit_masked(e, "llvm.masked.gather", types, args, 1), true));
         } else {
             val args[4] = {value(e, in->list[k], in->bytes, true, 0), p, k32(e, in->bytes), lanes};
-            masked(e, "llvm.masked.scatter", types, args, 2);
+            emit_masked(e, "llvm.masked.scatter", types, args, 2);
         }
     }
 }
@@ -696,7 +698,7 @@ static val load_row(struct emit *e, LLVMTypeRef vt, val p, val lanes)
     if (!lanes) return load(e, vt, p, bytes);
     LLVMTypeRef types[2] = {vt, e->t.ptr};
     val args[4] = {p, k32(e, bytes), lanes, LLVMConstNull(vt)};
-    return masked(e, "llvm.masked.load", types, args, 1);
+    return emit_masked(e, "llvm.masked.load", types, args, 1);
 }
 
 /* bases: addresses of the rows' first lanes, from which the access is `off` bytes away */

@@ -233,24 +233,45 @@ static val rare_call(struct emit *e, LLVMTypeRef *type)
     return fn;
 }
 
+/* What arithmetic reads: forward.c may have put something else into s. */
+static void store_operands(struct emit *e)
+{
+    const struct cpu_inst *in = e->in;
+    bool access = in->kind == CPU_LOAD || in->kind == CPU_STORE;
+    for (int k = 0; k < (access ? 1 : 4); k++) {
+        uint32_t was = !access && k < 3 ? in->was[k] : 0;
+        if (in->s[k]) lane_store(e, was ? was : in->s[k]);
+    }
+    for (int k = 0; in->guard && !access && k < 2; k++)
+        if (k ? in->d2 : in->d) lane_store(e, k ? in->d2 : in->d);
+}
+
+static void load_result(struct emit *e, uint32_t reg)
+{
+    if (!reg) return;
+    val v = lane_load(e, reg);
+    if (LLVMIsALoadInst(v)) LLVMSetVolatile(v, 1); /* not to be made one with the access itself */
+    emit_set_scalar(e, reg, 0, v, NULL);
+}
+
 /* The emulator's function, for this lane. */
 static void lane_call(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
     if (in->guard) lane_store(e, in->guard);
-    if (in->s[0]) lane_store(e, in->s[0]);
+    store_operands(e);
     for (uint32_t k = 0; k < in->n_list && in->kind == CPU_STORE; k++) lane_store(e, in->list[k]);
     LLVMTypeRef type;
     val fn = rare_call(e, &type), args[3] = {emit_op_address(e), emit_regs(e), e->mask};
     emit_tell_place(e);
     LLVMSetInstructionCallConv(LLVMBuildCall2(B, type, fn, args, 3, ""), LLVMPreserveMostCallConv);
     emit_look_up_bounds(e);
-    for (uint32_t k = 0; k < in->n_list && in->kind == CPU_LOAD; k++)
-        if (in->list[k]) {
-            val v = lane_load(e, in->list[k]);
-            if (LLVMIsALoadInst(v)) LLVMSetVolatile(v, 1); /* not to be made one with the access itself */
-            emit_set_scalar(e, in->list[k], 0, v, NULL);
-        }
+    for (uint32_t k = 0; k < in->n_list && in->kind == CPU_LOAD; k++) load_result(e, in->list[k]);
+    if (in->kind != CPU_LOAD && in->kind != CPU_STORE) {
+        load_result(e, in->d);
+        load_result(e, in->d2);
+    }
+    if (loop_of(e)->lone) return;
     find_room(e);
     if (has_sure(loop_of(e))) LLVMBuildStore(B, LLVMConstInt(e->t.i1, 0, 0), e->serial.all_sure);
 }
@@ -300,6 +321,31 @@ static void access(struct emit *e, val p)
     }
 }
 
+/* Does what one lane alone comes to have no code of its own? */
+static bool is_called(const struct cpu_inst *in)
+{
+    return in->kind == CPU_CALL || in->where == EMU_AT_LOCAL || !cpu_has_lane_code(in);
+}
+
+bool emit_lone(struct emit *e)
+{
+    if (e->version != LANE || !loop_of(e)->lone || e->in->kind == CPU_PARAM || !is_called(e->in)) return false;
+    lane_call(e);
+    return true;
+}
+
+/* A lone lane's access is looked at where it is. */
+static val lone_inside(struct emit *e, val at)
+{
+    uint64_t bytes = cpu_access_bytes(e->in);
+    val lo, size;
+    emit_bounds(e, e->in, &lo, &size);
+    val args[2] = {size, k64(e, bytes - 1)}, low = LLVMBuildAnd(B, at, k64(e, bytes - 1), "");
+    val in = LLVMBuildICmp(B, LLVMIntULT, LLVMBuildSub(B, at, lo, ""),
+                           emit_intrinsic(e, "llvm.usub.sat", &e->t.i64, 1, args, 2), "");
+    return LLVMBuildAnd(B, in, LLVMBuildICmp(B, LLVMIntEQ, low, k64(e, 0), ""), "");
+}
+
 void emit_lane_memory(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
@@ -327,7 +373,7 @@ void emit_lane_memory(struct emit *e)
             emit_usually(e, is_inside(e, e->ix, at), fast, *look);
         else {
             LLVMBasicBlockRef slow = emit_block(e, "elsewhere");
-            emit_usually(e, is_inside(e, e->ix, at), fast, slow);
+            emit_usually(e, loop_of(e)->lone ? lone_inside(e, at) : is_inside(e, e->ix, at), fast, slow);
             LLVMPositionBuilderAtEnd(B, slow);
             lane_call(e);
             LLVMBuildBr(B, next);
@@ -350,7 +396,8 @@ static bool is_always(const struct emit *e, uint32_t block)
  * variable, put to the others' when they are over or the lane stops. Blocks passed in every round need none. */
 static bool keeps_rounds(const struct emit *e, uint32_t block, uint32_t ix)
 {
-    return cpu_counts_warps(&e->f->insts[ix]) && !is_always(e, block);
+    return cpu_counts_warps(&e->f->insts[ix]) && !is_always(e, block) &&
+           !e->f->serials[e->f->serial_of[block] - 1].lone;
 }
 
 static val round_of(struct emit *e, val left)
@@ -378,6 +425,11 @@ void emit_lane_pass(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
     const struct lane_room *room = &e->serial.rooms[e->ix];
+    if (loop_of(e)->lone) {
+        val n = in->guard ? LLVMBuildZExt(B, emit_guard_scalar(e), e->t.i64, "") : k64(e, 1);
+        emit_count_lanes(e, e->ix, n, n);
+        return;
+    }
     if (keeps_rounds(e, e->block, e->ix)) or_to(e, room->word, LLVMBuildLoad2(B, e->t.i64, e->serial.turn, ""));
     if (is_always(e, e->block) && !in->guard) return;
     add_to(e, room->passes, in->guard ? LLVMBuildZExt(B, emit_guard_scalar(e), e->t.i64, "") : k64(e, 1));
@@ -526,8 +578,11 @@ static val arrive(struct emit *e, const struct cpu_serial *s)
         args[2] = {most, LLVMBuildSub(B, load32(e, e->budget), k32(e, 1), "")};
     e->serial.limit = emit_intrinsic(e, "llvm.smin", &e->t.i32, 1, args, 2);
     val other = LLVMBuildICmp(B, LLVMIntSLE, e->serial.limit, k32(e, 0), "");
-    mask = LLVMBuildOr(B, mask, load32(e, e->pend[s->head]), "");
-    LLVMBuildStore(B, k32(e, 0), e->pend[s->head]);
+    if (e->pend[s->head]) {
+        mask = LLVMBuildOr(B, mask, load32(e, e->pend[s->head]), "");
+        LLVMBuildStore(B, k32(e, 0), e->pend[s->head]);
+    }
+    if (s->lone && !s->turns) return mask;
     for (uint32_t x = s->head + 1; x < f->n_blocks; x++) {
         if (!mg_has(s->blocks, x) || !mg_has(f->blocks[s->head].front, x) || !e->pend[x]) continue;
         other = LLVMBuildOr(B, other, not_zero(e, load32(e, e->pend[x])), "");
@@ -535,10 +590,40 @@ static val arrive(struct emit *e, const struct cpu_serial *s)
     LLVMBasicBlockRef vectors = emit_block(e, "inside"), on = emit_block(e, "lanes");
     LLVMBuildCondBr(B, other, vectors, on);
     LLVMPositionBuilderAtEnd(B, vectors);
-    LLVMBuildStore(B, mask, e->cur);
-    LLVMBuildBr(B, emit_target(e, PART, s->head));
+    if (s->lone) {
+        e->mask = mask;
+        emit_leave(e);
+        e->mask = NULL;
+    } else {
+        LLVMBuildStore(B, mask, e->cur);
+        LLVMBuildBr(B, emit_target(e, PART, s->head));
+    }
     LLVMPositionBuilderAtEnd(B, on);
     return mask;
+}
+
+/* Where the turn of a lane is up that came there alone: the emulator goes on. */
+static LLVMBasicBlockRef given_up(struct emit *e, uint32_t x)
+{
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(B), out = emit_block(e, "given_up");
+    uint32_t block = e->block, ix = e->ix;
+    LLVMPositionBuilderAtEnd(B, out);
+    e->block = x;
+    e->ix = e->f->blocks[x].first;
+    e->mask = load32(e, e->pend[x]);
+    LLVMBuildStore(B, k32(e, 0), e->pend[x]);
+    emit_leave(e);
+    e->block = block;
+    e->ix = ix;
+    e->mask = NULL;
+    LLVMPositionBuilderAtEnd(B, here);
+    return out;
+}
+
+static LLVMBasicBlockRef after_stop(struct emit *e, const struct cpu_serial *s, uint32_t x, LLVMBasicBlockRef begin)
+{
+    if (s->lone && mg_has(s->blocks, x)) return given_up(e, x);
+    return x == s->head ? begin : emit_target(e, PART, x);
 }
 
 /* All lanes have stopped: the first block with any. Those at the head begin again, as vectors when the turn is up. */
@@ -551,10 +636,10 @@ static void go_on(struct emit *e, const struct cpu_serial *s, LLVMBasicBlockRef 
     for (uint32_t x = 0; x < last; x++) {
         if (!e->pend[x] || !(mg_has(s->stops, x) || mg_has(e->f->blocks[s->head].front, x))) continue;
         LLVMBasicBlockRef no = emit_block(e, "");
-        LLVMBuildCondBr(B, not_zero(e, load32(e, e->pend[x])), x == s->head ? begin : emit_target(e, PART, x), no);
+        LLVMBuildCondBr(B, not_zero(e, load32(e, e->pend[x])), after_stop(e, s, x, begin), no);
         LLVMPositionBuilderAtEnd(B, no);
     }
-    LLVMBuildBr(B, emit_target(e, PART, last));
+    LLVMBuildBr(B, after_stop(e, s, last, begin));
 }
 
 static bool body(struct emit *e, const struct cpu_serial *s)
@@ -673,6 +758,7 @@ static bool emit_serial(struct emit *e, uint32_t k)
             cpu_each_def(f, &f->insts[i], need_def, e);
             e->ix = i;
             e->in = &f->insts[i];
+            if (s->lone) continue;
             if (e->in->kind == CPU_LOAD || e->in->kind == CPU_STORE) find_room(e);
             e->block = b;
             begin_counts(e);
@@ -731,7 +817,7 @@ static bool emit_serial(struct emit *e, uint32_t k)
         e->budget); /* as if they had gone together */
     for (uint32_t r = 0; r < f->n_regs; r++)
         if (mg_has(s->out, r)) emit_reload(e, r + 1, NULL, NULL, NULL);
-    end_counts(e, s);
+    if (!s->lone) end_counts(e, s);
     go_on(e, s, begin);
     return true;
 }
