@@ -100,8 +100,8 @@ static const struct mg_opt_page page = {
     "  -e 'ld.global { @bytes[kernel, line] = sum(width) }'\n"
     "GLOB is matched with a kernel's mangled name, its C++ name, and its function name with or without namespaces and\n"
     "template arguments: 'reduce', 'ns::reduce', 'reduce<float>', 'reduce*'.\n"
-    "Exit status: the program's own (128 + signal when killed); 120 bad usage, 121 --strict and something was not\n"
-    "instrumented, 122 static or older CUDA runtime without a GPU, 123 no usable device, 124 --verify found a\n"
+    "Exit status: the program's own (128 + signal when killed); 120 bad usage, 121 --strict and something has no\n"
+    "counts, 122 static or older CUDA runtime without a GPU, 123 no usable device, 124 --verify found a\n"
     "difference, 126 cannot be executed, 127 not found.\n"};
 
 /* ---- checks -------------------------------------------------------------------------------------------------- */
@@ -559,13 +559,13 @@ static int run_program(struct run *r, int *why)
 
 /* ---- afterwards -------------------------------------------------------------------------------------------------- */
 
-/* Was every launch that the user selected instrumented, and all of them recorded? */
+/* Was every launch that the user selected instrumented, did each come to its end, and were all of them recorded? */
 static bool is_strictly_good(const struct mg_recording *p)
 {
     struct mg_coverage c;
     mg_coverage_init(&c, p);
-    bool good = c.unknown == 0 && c.empty == 0 && c.not_written == 0 && c.no_end == 0 && c.failed == 0 &&
-                c.spoilt == 0 && !p->n_damaged;
+    bool good = c.unknown == 0 && c.empty == 0 && c.not_written == 0 && c.no_end == 0 && c.incomplete == 0 &&
+                c.failed == 0 && c.spoilt == 0 && !p->n_damaged;
     for (uint32_t i = 0; i < p->n_processes; i++) good = good && p->processes[i].closed;
     for (uint32_t i = 0; i < c.n_rows; i++)
         good = good && mg_reason_is_choice(
@@ -782,8 +782,9 @@ static int conclude(struct run *r, int status)
     remove_pages(r, p);
     bool no_match = say_no_match(r, p);
     if (r->strict && (no_match || !is_strictly_good(p))) {
-        fail(0, "--strict: %s (see the coverage line)",
-             no_match ? "nothing was instrumented" : "not every launch was instrumented and recorded");
+        fail(0, "--strict: %s (see %s%s)",
+             no_match ? "nothing was instrumented" : "not every launch was instrumented, complete and recorded",
+             r->quiet ? "margay report " : "the coverage line", r->quiet ? r->dir : "");
         status = STATUS_STRICT;
     }
     if (r->verify && mg_run_tell_verify(p, r->quiet)) status = STATUS_VERIFY;
@@ -826,7 +827,8 @@ int cmd_run(int argc, char **argv)
         MG_OPT_U64(0, "repeat", &r.repeat, 1, 1000000, "N",
                    "as --verify, and up to N more runs of each code by turns, all timed: what instrumenting costs"),
         MG_OPT_FLAG(0, "check", &r.check, "find races, uses of undefined values, misused barriers; bounds to the byte"),
-        MG_OPT_FLAG(0, "strict", &r.strict, "exit with 121 unless every selected launch was instrumented"),
+        MG_OPT_FLAG(0, "strict", &r.strict,
+                    "exit with 121 unless every selected launch was instrumented and has counts"),
         MG_OPT_U64(0, "error-exitcode", &r.error_exitcode, 1, 255, "N",
                    "exit with N when --check, --strict, --verify or -t advise found something"),
         MG_OPT_FLAG(0, "eager", &r.eager, "instrument every kernel when its module is loaded"),

@@ -69,7 +69,7 @@ struct mg_launch {
     bool busy;                   /* busy_ns of its statistics is wanted */
 };
 
-/* A place of a kernel that read just before an allocation and was let pass (docs/schedule.md). The
+/* A place of a kernel that read just before or behind an allocation and was let pass (docs/schedule.md). The
  * first such read in full, and how often. */
 struct mg_stray {
     uint32_t ptx_line, line; /* line 0: no source line is known */
@@ -77,7 +77,7 @@ struct mg_stray {
     uint32_t cta[3], thread[3];
     uint64_t address;
     uint32_t bytes;
-    uint64_t allocation, allocation_bytes; /* the one above */
+    uint64_t allocation, allocation_bytes; /* the nearest one */
     uint64_t times;                        /* thread accesses */
     bool first;                            /* no earlier launch told of this place */
     char text[512];                        /* one clear line, as of mg_fault */
@@ -204,7 +204,7 @@ struct mg_device_opts {
     uint64_t printf_bytes;
     bool no_contract;     /* unrounded products and sums stay two operations (docs/arithmetic.md) */
     bool check;           /* --check: findings on shared memory and barriers, its bounds to the byte */
-    uint64_t stray_bytes; /* reads that begin at most so far before an allocation pass, see mg_stray; 0: none does */
+    uint64_t stray_bytes; /* reads that lie so near before or behind an allocation pass, see mg_stray; 0: none does */
 };
 
 struct mg_device_ops {

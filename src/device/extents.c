@@ -43,8 +43,10 @@ struct mg_extent *mg_extent_removed(struct mg_extent *root, uint64_t key, uint64
     if (!root) return NULL;
     int c = compare(root, key, key2);
     if (c == 0) {
+        struct mg_extent *rest = merge_trees(root->child[0], root->child[1]);
+        root->child[0] = root->child[1] = NULL;
         *out = root;
-        return merge_trees(root->child[0], root->child[1]);
+        return rest;
     }
     root->child[c > 0] = mg_extent_removed(root->child[c > 0], key, key2, out);
     return root;

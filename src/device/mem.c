@@ -43,17 +43,14 @@ struct range {
     struct mg_extents free;
     struct mg_extent *live;
 };
-struct freed {
-    uint64_t start, span;
-    struct mg_alloc alloc;
-}; /* start, span: with its zones */
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct range program, own;
 static struct mg_extents heap; /* addresses of its own for what kernels allocate; empty: they are the program's */
 static uint64_t live_bytes, limit_bytes, next_id = 1;
 static _Atomic uint64_t epoch = 1;
-static MG_VEC(struct freed) quarantine; /* from first_freed on, oldest first */
+static MG_VEC(struct mg_extent *) quarantine; /* from first_freed on, oldest first */
+static struct mg_extent *freed;               /* the same, by address */
 static uint32_t first_freed;
 static uint64_t quarantine_bytes;
 
@@ -169,13 +166,20 @@ static void use_large_pages(uint64_t base, uint64_t bytes)
     if (lo < hi) madvise((void *)lo, hi - lo, MADV_HUGEPAGE);
 }
 
+static uint64_t with_zones(const struct mg_extent *n)
+{
+    return n->span + 2ull * n->zone;
+}
+
 /* Ranges that have waited longest are free again, until what waits is no more than that. */
 static void release_freed(uint64_t most)
 {
     while (quarantine_bytes > most) {
-        const struct freed *f = &quarantine.at[first_freed++];
-        quarantine_bytes -= f->span;
-        mg_extent_give(&program.free, f->start, f->span);
+        struct mg_extent *n = quarantine.at[first_freed++];
+        freed = mg_extent_removed(freed, n->key, 0, &n);
+        quarantine_bytes -= with_zones(n);
+        mg_extent_give(&program.free, n->key - n->zone, with_zones(n));
+        free(n);
     }
     if (first_freed < 1024 || first_freed < quarantine.n / 2) return;
     memmove(quarantine.at, quarantine.at + first_freed, (quarantine.n - first_freed) * sizeof *quarantine.at);
@@ -229,15 +233,16 @@ static void give_back_pages(uint64_t base, uint64_t span)
 }
 
 /* What nobody may use for a while. */
-static void quarantine_add(const struct mg_extent *n)
+static void quarantine_add(struct mg_extent *n)
 {
-    uint64_t span = n->span + 2ull * n->zone;
-    *mg_vec_push(&quarantine) = (struct freed){n->key - n->zone, span, n->alloc};
-    quarantine_bytes += span;
+    *mg_vec_push(&quarantine) = n;
+    freed = mg_extent_insert(freed, n);
+    quarantine_bytes += with_zones(n);
     release_freed(QUARANTINE_BYTES);
 }
 
-static void free_extent(const struct mg_extent *n)
+/* Of no tree; it is the callee's. */
+static void free_extent(struct mg_extent *n)
 {
     if (n->zone >= ZONE_LEAST) {
         give_back_pages(n->key, n->span);
@@ -246,7 +251,8 @@ static void free_extent(const struct mg_extent *n)
     }
     uint64_t lo = (n->key + PAGE - 1) & ~(PAGE - 1), hi = (n->key + n->span) & ~(PAGE - 1);
     if (n->span >= RETURN_BYTES) madvise((void *)lo, hi - lo, MADV_DONTNEED);
-    mg_extent_give(free_of(n->alloc.kind), n->key - n->zone, n->span + 2ull * n->zone);
+    mg_extent_give(free_of(n->alloc.kind), n->key - n->zone, with_zones(n));
+    free(n);
 }
 
 static bool remove_live(struct range *r, uint64_t base, bool registered)
@@ -256,11 +262,12 @@ static bool remove_live(struct range *r, uint64_t base, bool registered)
     r->live = mg_extent_removed(r->live, base, 0, &gone);
     live_bytes -= registered || r == &own ? 0 : gone->alloc.bytes;
     atomic_fetch_add(&epoch, 1);
-    if (!registered) {
+    if (registered) {
+        free(gone);
+    } else {
         mg_defined_set(base, gone->span);
         free_extent(gone);
     }
-    free(gone);
     return true;
 }
 
@@ -330,12 +337,10 @@ bool mg_mem_find_any(uint64_t address, struct mg_alloc *out)
 
 bool mg_mem_find_freed(uint64_t address, struct mg_alloc *out)
 {
-    bool ok = false;
     pthread_rwlock_rdlock(&lock);
-    for (uint32_t i = quarantine.n; i > first_freed && !ok; i--) {
-        ok = address - quarantine.at[i - 1].alloc.base < quarantine.at[i - 1].alloc.bytes;
-        if (ok) *out = quarantine.at[i - 1].alloc;
-    }
+    const struct mg_extent *n = mg_extent_at_or_below(freed, address);
+    bool ok = n && address - n->alloc.base < n->alloc.bytes;
+    if (ok && out) *out = n->alloc;
     pthread_rwlock_unlock(&lock);
     return ok;
 }

@@ -105,7 +105,7 @@ void mg_driver_configure(const struct mg_driver_config *c)
     memcpy(&mg_drv.config, c, MG_MIN(c->size, sizeof mg_drv.config));
 }
 
-/* How far before an allocation a read may begin (docs/schedule.md): a row of a large picture. */
+/* How far before or behind an allocation a read may lie (docs/schedule.md): a row of a large picture. */
 #define STRAY_BYTES 65536
 
 static cu_result open_device(void)

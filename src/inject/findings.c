@@ -1,4 +1,4 @@
-/* Reads just before an allocation that the device let pass (docs/schedule.md), one entry a place of a
+/* Reads just before or behind an allocation that the device let pass (docs/schedule.md), one entry a place of a
  * kernel: into the profile as tools/bounds/findings. Written when a place is new, so that a killed run
  * keeps it, and with the final numbers when the session ends. */
 #include "inject/findings.h"

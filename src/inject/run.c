@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/demangle.h"
 #include "base/hash.h"
 #include "inject/backend.h"
 #include "inject/buffers.h"
@@ -331,6 +332,22 @@ static bool counts_fit(const struct mg_fit *f, const struct mg_counter_layout *l
     return mg_counts_fit(f, threads, done->threads, done->warps);
 }
 
+/* Under -q nobody else says that counts are lost: the first time, and what cancels others behind it. */
+static void tell_broken(const struct mg_run *r, const struct mg_launch_done *d, const char *why)
+{
+    static atomic_bool told, told_cancelled;
+    bool cancelled = d->fault.kind == MG_FAULT_CANCELLED;
+    if (!mg_session.config.quiet || !r->block || (cancelled && atomic_load(&told)) ||
+        atomic_exchange(cancelled ? &told_cancelled : &told, true))
+        return;
+    struct mg_buf name = MG_BUF_INIT;
+    const char *rest = strncmp(why, "kernel ", 7) ? NULL : strchr(why, ':');
+    mg_demangle_add(&name, r->inst->code->name, 80);
+    mg_session_error("kernel %s did not complete and is not in the counts%s%s", name.at ? name.at : "",
+                     rest ? "" : ": ", rest ? rest : why);
+    mg_buf_release(&name);
+}
+
 /* raw: what was counted; before: what of it has been told already, NULL: nothing. Counts that the program wrote into
  * are no counts, nor are those of other tools beside them. */
 static void store_done(const struct mg_run *r, uint64_t launch, const struct mg_launch_done *d, const uint64_t *raw,
@@ -345,7 +362,10 @@ static void store_done(const struct mg_run *r, uint64_t launch, const struct mg_
         .replays = replays,
     };
     done.schedule_dependent = d && !mg_session_can(MG_BACKEND_HARDWARE) ? d->schedule_dependent : -1;
-    if (!done.complete) done.why = d->fault.text[0] ? d->fault.text : mg_fault_kind_text(d->fault.kind);
+    if (!done.complete) {
+        done.why = d->fault.text[0] ? d->fault.text : mg_fault_kind_text(d->fault.kind);
+        tell_broken(r, d, done.why);
+    }
     if (d && d->end_ns > d->start_ns) {
         done.start_ns = d->start_ns - mg_session.start_ns;
         done.time_ns = d->end_ns - d->start_ns;

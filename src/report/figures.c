@@ -72,6 +72,8 @@ void mg_coverage_init(struct mg_coverage *c, const struct mg_recording *p)
             c->repeats++;
             continue;
         }
+        bool broken = l->ran == MG_RAN_INSTRUMENTED && !l->complete, has_end = l->why && !l->unended;
+        if (broken && has_end) c->incomplete += l->replays;
         if (l->graph == MG_GRAPH_DEVICE) { /* inside the time of its parent */
             c->device_launches += l->replays;
             continue;
@@ -81,7 +83,7 @@ void mg_coverage_init(struct mg_coverage *c, const struct mg_recording *p)
         else
             c->launches += l->replays;
         if (l->ran == MG_RAN_INSTRUMENTED) c->instrumented += l->replays;
-        if (l->ran == MG_RAN_INSTRUMENTED && !l->complete && (!l->why || l->unended)) c->no_end += l->replays;
+        if (broken && !has_end) c->no_end += l->replays;
         if (l->ran == MG_RAN_FAILED) c->failed += l->replays;
         if (l->timed) {
             timed += l->replays;

@@ -106,6 +106,7 @@ static void write_coverage(struct mg_json *j, const struct mg_recording *p)
     mg_json_key_u64(j, "repeats", c.repeats);
     mg_json_key_u64(j, "not_written", c.not_written);
     mg_json_key_u64(j, "no_end", c.no_end);
+    mg_json_key_u64(j, "incomplete", c.incomplete);
     mg_json_key_u64(j, "open_processes", c.open);
     mg_json_key_u64(j, "empty_processes", c.empty);
     mg_json_key_u64(j, "spoilt", c.spoilt);

@@ -62,7 +62,8 @@ struct mg_coverage {
     uint32_t open;   /* processes that recorded no end of their own: they run still, were killed, or could not write */
     uint32_t empty;  /* processes that could record nothing at all */
     uint64_t no_end; /* of the launches: instrumented ones whose end was never told, and so not in the counts */
-    uint64_t spoilt; /* of the instrumented: the program wrote into their counts, so they have none */
+    uint64_t incomplete;        /* of the launches: instrumented ones that a fault or a limit ended: in no counts */
+    uint64_t spoilt;            /* of the instrumented: the program wrote into their counts, so they have none */
     uint64_t device_launches;   /* made by kernels; in none of the above */
     bool timed;                 /* any launch was */
     double time_pct, timed_pct; /* of measured kernel time, of launches; meaningful when timed */

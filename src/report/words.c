@@ -191,6 +191,11 @@ void mg_add_coverage(const struct mg_recording *p, struct mg_buf *out, uint32_t 
         mg_add_grouped(out, c.repeats);
         mg_buf_adds(out, " repeats beside them");
     }
+    if (c.incomplete) {
+        mg_buf_adds(out, ", ");
+        mg_add_grouped(out, c.incomplete);
+        mg_buf_adds(out, " did not complete");
+    }
     if (c.failed) {
         mg_buf_adds(out, ", ");
         mg_add_grouped(out, c.failed);

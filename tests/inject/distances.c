@@ -121,7 +121,7 @@ static void try_all(enum kind k, int64_t d)
     }
     const char how = "wag"[turn++ % 3];
     try(k, whole ? how : 'w', d);
-    if (d > 0 || d < -(128 << 10)) try(k, 'r', d); /* reads just before an allocation pass: docs/schedule.md */
+    try(k, 'r', d);
 }
 
 int main(int argc, char **argv)

@@ -66,6 +66,31 @@ check clearenv 0 '' '^coverage' "1 1 1"
 check signal 143 '' '^coverage' "1 1 1"
 check unsynced 0 '^unsynced: 0' '^coverage' "2 2 2"
 
+# a launch that a fault ended: one line under -q, too, and --strict fails where it was selected
+ended() { # EXIT LINES OPTION...: lines that say so
+    want=$1 lines=$2
+    shift 2
+    rm -rf profile
+    "$MARGAY" run -q -o profile "$@" -- ./faults "$fault" > out 2> err
+    rc=$?
+    [ $rc = "$want" ] && [ "$(grep -c "^margay: kernel $fault did not complete and is not in the counts: .*PTX line" err)" = "$lines" ] &&
+        [ "$(wc -l < err)" = $((lines + (want == 121))) ] && echo "ok   $fault -q $*" || { echo "FAIL $fault -q $*: exit $rc"; cat err; failed=1; }
+}
+for device in emu $([ "${VARIANT:-release}" = release ] && [ -e "$B/lib/margay/libmargay-cpu.so" ] && echo cpu); do
+    fault=oob
+    ended 4 1 --device $device
+    ended 121 1 --device $device --strict
+    ended 4 0 --device $device --strict --kernel good
+    ended 4 0 --device $device -t none
+done
+fault=spin
+ended 121 1 --time-limit 0.3 --strict
+rm -rf profile
+"$MARGAY" run --strict -o profile -- ./faults oob > out 2> err
+[ $? = 121 ] && [ "$(grep -c 'out-of-bounds' err)" = 1 ] && grep -q '^coverage: 2 of 2 .*, 1 did not complete$' err &&
+    "$MARGAY" report profile --json | python3 -c 'import json, sys; c = json.load(sys.stdin)["coverage"]; assert (c["incomplete"], c["no_end"]) == (1, 0), c' &&
+    echo "ok   oob --strict" || { echo "FAIL oob --strict"; cat err; failed=1; }
+
 # kill -9 in mid-run: finished launches are on disk within a second
 rm -rf profile
 "$MARGAY" run -q -o profile -- sh -c 'echo $$ > pid; exec ./faults forever' > out 2> err &

@@ -104,6 +104,13 @@ static void tell_buffer(const struct emu_frame *f, uint32_t argument, const stru
     mg_buf_printf(b, ", 0x%" PRIx64 " of %" PRIu64 " bytes", a->base, a->bytes);
 }
 
+/* Of the allocations on both sides of an address that lies in none: below it where both are as far. */
+static const struct mg_alloc *nearer(const struct mg_alloc *below, const struct mg_alloc *above, uint64_t address)
+{
+    if (!below->base || !above->base) return below->base ? below : above;
+    return address - (below->base + below->bytes) <= above->base - address ? below : above;
+}
+
 /* Where the address lies, as seen from the buffer of the argument that it was made from, or from what is nearest. */
 static void tell_place(const struct emu_frame *f, mg_id node, uint64_t address, struct mg_buf *b)
 {
@@ -124,9 +131,7 @@ static void tell_place(const struct emu_frame *f, mg_id node, uint64_t address, 
         mg_buf_adds(b, "; nothing is allocated");
         return;
     }
-    if (!argument)
-        near =
-            below.base && (!above.base || address - (below.base + below.bytes) <= above.base - address) ? below : above;
+    if (!argument) near = *nearer(&below, &above, address);
     bool behind = address > near.base;
     mg_buf_printf(b, "; %" PRIu64 " bytes %s ", behind ? address - (near.base + near.bytes) : near.base - address,
                   behind ? "past the end of" : "before");
@@ -171,7 +176,7 @@ static bool told_before(struct mg_device *dev, const struct emu_func *fn, mg_id 
 }
 
 static void note_stray(struct emu_frame *f, const struct emu_op *op, int lane, uint64_t address, uint32_t bytes,
-                       const struct mg_alloc *above, struct mg_stray *s)
+                       const struct mg_alloc *near, struct mg_stray *s)
 {
     const struct mg_module *m = f->fn->mod->ir;
     const struct emu_warp *w = f->w;
@@ -182,8 +187,8 @@ static void note_stray(struct emu_frame *f, const struct emu_op *op, int lane, u
     *s = (struct mg_stray){.ptx_line = m->nodes.at[node].line,
                            .address = address,
                            .bytes = bytes,
-                           .allocation = above->base,
-                           .allocation_bytes = above->bytes,
+                           .allocation = near->base,
+                           .allocation_bytes = near->bytes,
                            .times = 1};
     s->file = emu_source_of(m, f->fn->id, node, &s->line);
     for (int k = 0; k < 3; k++) s->cta[k] = w->cta->id[k], s->thread[k] = w->tid[k][lane];
@@ -195,22 +200,28 @@ static void note_stray(struct emu_frame *f, const struct emu_op *op, int lane, u
     mg_buf_release(&b);
 }
 
-/* Hardware sees accesses to memory that is not mapped, in pages of 2 MiB; programs are used to reading
- * an element or a row too early and to dropping what came. Such a read passes when it is a plain
- * one, begins before a device allocation, not too far, and lies nearer to it than to the end of what
- * lies below. */
+/* Does the read lie whole in the so many bytes before or behind a device allocation, and is that the nearest one?
+ * Memory that was freed is nobody's. */
+static bool lies_beside(uint64_t address, uint32_t bytes, uint64_t far, struct mg_alloc *out)
+{
+    struct mg_alloc below = {0}, above = {0};
+    mg_mem_nearest(address, &below, &above);
+    if (below.base && address - below.base < below.bytes) return false;
+    *out = *nearer(&below, &above, address);
+    uint64_t away = address < out->base ? out->base - address : address + bytes - (out->base + out->bytes);
+    return out->base && out->kind == MG_ALLOC_DEVICE && away >= bytes && away <= far &&
+           !mg_mem_find_freed(address, NULL);
+}
+
+/* Hardware sees accesses to memory that is not mapped, in pages of 2 MiB; programs are used to reading an element or a
+ * row too many and to dropping what came. Such a read passes when it is a plain one and lies beside an allocation. */
 bool emu_stray(struct emu_frame *f, const struct emu_op *op, int lane, uint64_t address, uint32_t bytes)
 {
     struct emu_launch *l = f->wk->l;
     uint64_t far = f->wk->dev->opts.stray_bytes;
-    struct mg_alloc below = {0}, above = {0};
-    if (!far || op->flags & EMU_OF_WRITES || (op->space != MG_SPACE_global && op->space != MG_SPACE_generic))
-        return false;
-    mg_mem_nearest(address, &below, &above);
-    if (above.kind != MG_ALLOC_DEVICE || !above.base || above.base - address > far || above.base - address < bytes)
-        return false;
-    if (below.base &&
-        (address - below.base < below.bytes || address - (below.base + below.bytes) <= above.base - address))
+    struct mg_alloc near;
+    if (!far || op->flags & EMU_OF_WRITES || (op->space != MG_SPACE_global && op->space != MG_SPACE_generic) ||
+        !lies_beside(address, bytes, far, &near))
         return false;
     uint32_t line = f->fn->mod->ir->nodes.at[node_of(f, op)].line;
     pthread_mutex_lock(&l->lock);
@@ -219,7 +230,7 @@ bool emu_stray(struct emu_frame *f, const struct emu_op *op, int lane, uint64_t 
     if (i < l->strays.n)
         l->strays.at[i].times++;
     else if (i < STRAYS_MAX)
-        note_stray(f, op, lane, address, bytes, &above, mg_vec_push(&l->strays));
+        note_stray(f, op, lane, address, bytes, &near, mg_vec_push(&l->strays));
     pthread_mutex_unlock(&l->lock);
     return true;
 }

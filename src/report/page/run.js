@@ -37,7 +37,7 @@ function about() {
 const unusual = [
   ['failed', 'launches ran native because instrumenting them failed'], ['spoilt', 'launches have no counts: the program wrote into them'],
   ['unknown', 'launches or replays hold kernels that nobody could count'], ['not_written', 'launches are not in the profile: recording had stopped'],
-  ['no_end', 'launches have no recorded end'], ['open_processes', 'processes have no recorded end'], ['empty_processes', 'processes could record nothing'],
+  ['incomplete', 'launches did not complete and are not in the counts'], ['no_end', 'launches have no recorded end'], ['open_processes', 'processes have no recorded end'], ['empty_processes', 'processes could record nothing'],
   ['device_launches', 'kernels were launched by kernels'], ['repeats', 'further launches were made by --repeat'],
 ];
 
