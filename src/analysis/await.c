@@ -68,9 +68,9 @@ static bool reads_anew(const struct look *x, const struct mg_node *n)
         return true;
     if (f->unknown || (x->told && exchanges(f))) return true;
     if (!(f->op_flags & (MG_OPF_READS | MG_OPF_ATOMIC))) return false;
-    if (f->space == MG_SPACE_const) return mg_form_has(f, MG_MOD_volatile);
-    if (f->space != MG_SPACE_param) return true;
-    for (uint32_t k = 0; k < n->n_opnds; k++) { /* the function's own parameters stay as they are, results do not */
+    if (f->space == MG_SPACE_const) return false;
+    if (f->space != MG_SPACE_param || x->m->funcs.at[x->c->func].kind != MG_FUNC_entry) return true;
+    for (uint32_t k = 0; k < n->n_opnds; k++) { /* a kernel's own parameters stay as they are; results do not */
         const struct mg_opnd *o = &x->m->opnds.at[n->opnd + k];
         if (o->kind == MG_OPND_addr) return o->sub != MG_OPND_var || !x->m->vars.at[o->id].is_param;
     }

@@ -13,6 +13,9 @@
     "ld.volatile.global.u32 %r1, [%rd1];\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 ret;\ntrap;\n}\n"                                             \
     ".func tells(.param .b64 a) {\n.reg .b64 %rd<3>; .reg .b32 %r<3>; .reg .pred %p<3>;\nld.param.u64 %rd1, [a];\n"                    \
     "ld.volatile.global.u32 %r1, [%rd1];\nsetp.ne.u32 %p1, %r1, 0;\nbarrier.red.or.pred %p2, 0, %p1;\nret;\n}\n"                       \
+    ".func keeps(.param .b64 a) {\n.reg .b64 %rd<5>; .reg .pred %p<3>;\nld.param.u64 %rd1, [a];\nmov.b64 %rd2, a;\n"                   \
+    "L:\nld.volatile.global.u64 %rd3, [%rd1];\nst.local.b64 [%rd2], %rd3;\nld.param.u64 %rd4, [a];\n"                                  \
+    "setp.eq.u64 %p1, %rd4, 0;\n@%p1 bra L;\nret;\n}\n"                                                                                \
     ".func quits(.param .b64 a) {\n.reg .pred %p<3>;\nsetp.eq.u32 %p1, 1, 2;\n@%p1 exit;\nret;\n}\n"                                   \
     ".visible .entry k(.param .u64 a, .param .u32 n)\n{\n.reg .b32 %r<19>; .reg .b64 %rd<9>; .reg .pred %p<9>;\n"                      \
     "ld.param.u64 %rd1, [a]; ld.param.u32 %r9, [n]; mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 7;\n"
@@ -105,7 +108,6 @@ MG_TEST(await_an_endless_loop_ends_by_a_trap)
 {
     WAITS("L:\n{\n.param .b64 x;\nst.param.b64 [x], %rd1;\ncall traps, (x);\n}\nbra L;\n");
     WAITS("L:\nld.volatile.global.u32 %r2, [%rd1];\nsetp.ne.u32 %p2, %r2, 0;\n@%p2 trap;\nbra L;\n");
-    WAITS("L:\nld.volatile.const.u32 %r2, [c];\nsetp.eq.u32 %p2, %r2, 0;\n@%p2 bra L;\n");
     NEVER("L:\nld.const.u32 %r2, [c];\nadd.u32 %r4, %r4, 1;\nsetp.lt.u32 %p2, %r4, %r2;\n@%p2 bra L;\n");
     NEVER("ld.global.u32 %r2, [%rd1];\nsetp.ne.u32 %p2, %r2, 0;\n@%p2 bra M;\nL:\nbra L;\nM:\n"); /* nor natively */
 }
@@ -120,5 +122,6 @@ MG_TEST(await_calls_are_followed)
     NEVER("{\n.param .b64 x;\n.param .b64 z;\n.param .b32 y;\nst.param.b64 [x], %rd1;\nst.param.b64 [z], %rd1;\n"
           "call (y), vprintf, (x, z);\n}\n");
     WAITS("call other;\n");
+    WAITS("{\n.param .b64 x;\nst.param.b64 [x], %rd1;\ncall keeps, (x);\n}\n"); /* in a parameter of its own */
     WAITS("{\n.param .b64 x;\nst.param.b64 [x], %rd1;\ncall quits, (x);\n}\n"); /* what calls it may be a loop */
 }
