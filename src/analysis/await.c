@@ -8,6 +8,8 @@
  * itself before its ways meet, by blocks that read. Else the blocks that are under no dark branch run in an order, and
  * as often, as no other CTA can change: from each dark branch a thread comes to where its ways meet by what it holds
  * already. Memory is one place: what is read from shared or local memory may be what another warp has read elsewhere.
+ * So is what threads hand each other in registers (votes, shuffles, barriers that reduce): they may meet at different
+ * instructions, so once a dark value, or whether it is one, goes into any, what comes out of each may be new.
  * The order of instructions is not asked for, so a register is dark in all of the loop or nowhere. */
 #include "analysis/await.h"
 
@@ -31,6 +33,7 @@ struct look {
     uint64_t *reads;  /* those that read anew */
     uint64_t *spread; /* those whose branch is dark, and was followed */
     uint64_t *region; /* scratch: blocks, twice */
+    bool told;        /* something dark is handed to other threads */
     bool changed, may;
 };
 
@@ -40,16 +43,34 @@ static bool is_beyond(unsigned op)
     return op == MG_OP_tcgen05 || op == MG_OP_wgmma || op == MG_OP_wmma || op == MG_OP_clusterlaunchcontrol;
 }
 
+/* Hands values of registers from thread to thread. */
+static bool exchanges(const struct mg_form *f)
+{
+    switch ((enum mg_op)f->op) {
+    case MG_OP_shfl:
+    case MG_OP_vote:
+    case MG_OP_match:
+    case MG_OP_redux:
+        return true;
+    case MG_OP_bar:
+    case MG_OP_barrier:
+        return mg_form_has(f, MG_MOD_red);
+    default:
+        return false;
+    }
+}
+
 /* Its value may be another one each time, whatever its operands are. */
 static bool reads_anew(const struct look *x, const struct mg_node *n)
 {
     const struct mg_form *f = mg_node_form(x->m, n);
     if (f->op == MG_OP_call || f->op == MG_OP_activemask || f->op == MG_OP_elect || f->op_flags & MG_OPF_HIDDEN)
         return true;
+    if (f->unknown || (x->told && exchanges(f))) return true;
     if (!(f->op_flags & (MG_OPF_READS | MG_OPF_ATOMIC))) return false;
     if (f->space == MG_SPACE_const) return false;
-    if (f->space != MG_SPACE_param) return true;
-    for (uint32_t k = 0; k < n->n_opnds; k++) { /* the function's own parameters stay as they are, results do not */
+    if (f->space != MG_SPACE_param || x->m->funcs.at[x->c->func].kind != MG_FUNC_entry) return true;
+    for (uint32_t k = 0; k < n->n_opnds; k++) { /* a kernel's own parameters stay as they are; results do not */
         const struct mg_opnd *o = &x->m->opnds.at[n->opnd + k];
         if (o->kind == MG_OPND_addr) return o->sub != MG_OPND_var || !x->m->vars.at[o->id].is_param;
     }
@@ -108,7 +129,9 @@ static void look_at_block(struct look *x, uint32_t block)
     for (mg_id id = b->first; id; id = id == b->last ? 0 : x->m->nodes.at[id].next) {
         const struct mg_node *n = &x->m->nodes.at[id];
         if (n->kind != MG_NODE_inst) continue;
-        if (under || reads_anew(x, n) || uses_dark(x, id)) darken(x, id);
+        if (!under && !reads_anew(x, n) && !uses_dark(x, id)) continue;
+        darken(x, id);
+        x->told |= exchanges(mg_node_form(x->m, n));
     }
     bool is_dark = uses_dark(x, b->last);
     if (leaves_loop(x, block) && (under || is_dark)) x->may = true;
@@ -127,6 +150,17 @@ static void find_reads(struct look *x, uint32_t block)
     }
 }
 
+/* A loop that reads and has no way out: what a function that it calls reads may end all threads by a trap. */
+static bool is_endless(const struct look *x)
+{
+    bool reads = false;
+    for (uint32_t b = 0; b < x->c->n_blocks; b++) {
+        if (mg_has(x->in, b) && leaves_loop(x, b)) return false;
+        reads |= mg_has(x->reads, b);
+    }
+    return reads;
+}
+
 static void look_at_loop(struct look *x, uint32_t loop)
 {
     uint32_t n = x->c->n_blocks, words = mg_bits_words(n);
@@ -134,7 +168,7 @@ static void look_at_loop(struct look *x, uint32_t loop)
     for (uint32_t w = 0; w < mg_bits_words(x->hi - x->lo); w++) x->dark[w] = 0;
     for (uint32_t b = 0; b < n; b++)
         if (mg_loops_contains(x->l, loop, b)) find_reads(x, b);
-    x->may |= x->l->loops[loop].n_headers > 1;
+    x->may |= x->l->loops[loop].n_headers > 1 || is_endless(x);
     for (x->changed = true; x->changed && !x->may;) {
         x->changed = false;
         for (uint32_t k = 0; k < n && !x->may; k++)
@@ -142,9 +176,10 @@ static void look_at_loop(struct look *x, uint32_t loop)
     }
 }
 
-bool mg_cfg_may_await(const struct mg_cfg *c)
+/* Callees are looked at by themselves. *told: in and out. */
+static bool may_await(const struct mg_cfg *c, bool *told)
 {
-    struct look x = {.c = c, .m = c->m};
+    struct look x = {.c = c, .m = c->m, .told = *told};
     struct mg_loops *l = mg_loops_new(c);
     struct mg_dom *post = mg_postdom_new(c);
     uint32_t words = mg_bits_words(c->n_blocks);
@@ -160,6 +195,7 @@ bool mg_cfg_may_await(const struct mg_cfg *c)
     x.dark = mg_xcalloc((size_t)mg_bits_words(x.hi - x.lo) + 1, sizeof *x.dark);
     for (uint32_t k = 0; k < l->n_loops && !x.may; k++)
         if (l->loops[k].parent == MG_NO_LOOP) look_at_loop(&x, k);
+    *told = x.told;
     free(x.dark);
     free(rows);
     mg_dom_free(post);
@@ -168,15 +204,17 @@ bool mg_cfg_may_await(const struct mg_cfg *c)
 }
 
 /* Does the function call one that nobody knows, or, where it is called itself, end threads from within a loop of its
- * caller's? */
-static bool is_opaque(const struct mg_module *m, mg_id func)
+ * caller's? *told: it is called itself, and hands other threads what may be read in such a loop. */
+static bool is_opaque(const struct mg_module *m, mg_id func, bool *told)
 {
+    bool called = m->funcs.at[func].kind != MG_FUNC_entry;
     MG_EACH_NODE(m, &m->funcs.at[func], id)
     {
         const struct mg_node *n = &m->nodes.at[id];
         if (n->kind != MG_NODE_inst) continue;
         unsigned op = mg_node_form(m, n)->op;
-        if (op == MG_OP_exit && m->funcs.at[func].kind != MG_FUNC_entry) return true;
+        *told |= called && exchanges(mg_node_form(m, n));
+        if (op == MG_OP_exit && called) return true;
         if (op != MG_OP_call) continue;
         struct mg_call call;
         mg_call_read(m, id, &call);
@@ -190,12 +228,15 @@ static bool is_opaque(const struct mg_module *m, mg_id func)
 bool mg_kernel_may_await(const struct mg_module *m, mg_id kernel)
 {
     struct mg_callgraph *g = mg_callgraph_new(m, kernel);
-    bool may = g->has_indirect || g->has_recursion;
-    for (uint32_t k = 0; k < g->n_funcs && !may; k++) {
-        struct mg_cfg *c = NULL;
-        may = is_opaque(m, g->funcs[k]) || !(c = mg_cfg_new(m, g->funcs[k])) || mg_cfg_may_await(c);
-        mg_cfg_free(c);
-    }
+    bool may = g->has_indirect || g->has_recursion, told = false, before;
+    do { /* once more where other threads were told something: what was looked at before may hear it */
+        before = told;
+        for (uint32_t k = 0; k < g->n_funcs && !may; k++) {
+            struct mg_cfg *c = NULL;
+            may = is_opaque(m, g->funcs[k], &told) || !(c = mg_cfg_new(m, g->funcs[k])) || may_await(c, &told);
+            mg_cfg_free(c);
+        }
+    } while (!may && told != before);
     mg_callgraph_free(g);
     return may;
 }

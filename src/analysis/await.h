@@ -9,10 +9,8 @@
 
 #include "analysis/analysis.h"
 
-/* In this function; its callees are looked at by themselves. */
-bool mg_cfg_may_await(const struct mg_cfg *c);
-/* In any that the kernel reaches; true, too, where recursion, calls through pointers or of unknown functions make loops
- * that nobody sees. */
+/* In any function that the kernel reaches; true, too, where recursion, calls through pointers or of unknown functions
+ * make loops that nobody sees. */
 bool mg_kernel_may_await(const struct mg_module *m, mg_id kernel);
 
 #endif
