@@ -78,7 +78,6 @@ uint64_t mg_texture_add(const struct mg_texture *t)
         for (uint32_t i = 0; i < t->n_levels; i++) mg_texels_ref(t->level[i].texels);
         atomic_store(&s->t.checked, 0);
         atomic_store_explicit(&s->live, true, memory_order_release);
-        mg_mem_changed(); /* the handle may have been another object's */
     }
     pthread_mutex_unlock(&lock);
     return handle;
@@ -97,6 +96,7 @@ bool mg_texture_remove(uint64_t handle)
         else
             first_free = (uint32_t)handle;
         last_free = (uint32_t)handle;
+        mg_mem_changed(); /* what was found of its texels; the handle may become another object's */
     }
     pthread_mutex_unlock(&lock);
     return was;

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Texels of device memory by their number: lanes in a row, at one place, anywhere, some of them and all, in front of the
 # first texel and behind the last, objects that differ between lanes, one that is made anew under the handle of another,
-# texels that are words (which have code) and others. The CPU device's results and counts are the emulator's, with each
+# one that was destroyed, texels that are words (which have code) and others. The CPU device's results and counts are the emulator's, with each
 # vector ISA.
 set -u
 [ -e "$B/lib/margay/libmargay-cpu.so" ] || { echo "the CPU device is not built here (llvm-19-dev)"; exit 77; }
@@ -25,6 +25,7 @@ template <typename T> __global__ void fetch(cudaTextureObject_t t, cudaTextureOb
     v = v * 5 + bits(tex1Dfetch<T>(i & 1 ? t : other, index[i]));
     out[i] = v;
 }
+__global__ void inside(cudaTextureObject_t t, float *out) { out[threadIdx.x] = tex1Dfetch<float>(t, threadIdx.x); }
 template <typename T> static cudaTextureObject_t object(const void *at)
 {
     cudaResourceDesc r = {};
@@ -60,16 +61,31 @@ template <typename T> static void run(const char *name)
     }
     cudaFree(at), cudaFree(places), cudaFree(out);
 }
-int main()
+int main(int n, char **)
 {
+    if (n > 1) { /* a launch with an object that was destroyed after the one before */
+        void *at, *out;
+        if (cudaMalloc(&at, 8192) || cudaMalloc(&out, 4096)) return 9;
+        cudaTextureObject_t t = object<float>(at);
+        for (int k = 0; k < 2; k++) {
+            inside<<<1, 64>>>(t, (float *)out);
+            printf("destroyed, %d: %d\n", k, cudaDeviceSynchronize());
+            cudaDestroyTextureObject(t);
+        }
+        return 0;
+    }
     run<float>("float"), run<unsigned>("unsigned"), run<unsigned char>("char"), run<uint2>("pair");
 }
 C
 "$NVCC" -O3 -arch=sm_90 -cudart shared texels.cu -o texels || { echo "FAIL nvcc"; exit 1; }
 . "$ROOT/tests/cpu/counted.inc"
+gone() { "$MARGAY" run -q --workers 1 -t none -o "$1.gone" --device "$2" -- ./texels gone 2>&1 | grep -v profile > "$1.gone.out"; }
 counted emu texels --device emu
+gone emu emu
 for isa in avx512 avx2 base; do
     MARGAY_CPU_TIER=sync MARGAY_ISA=$isa counted cpu.$isa texels --device cpu
-    as_emulator cpu.$isa out counts
+    MARGAY_CPU_TIER=sync MARGAY_ISA=$isa gone cpu.$isa cpu
+    as_emulator cpu.$isa out counts gone.out
 done
+grep -q '^destroyed, 0: 0' emu.gone.out && grep -q '^destroyed, 1: [1-9]' emu.gone.out || { echo "FAIL a destroyed object was read"; cat emu.gone.out; exit 1; }
 [ "$(sort -u emu.out | grep -c , )" -ge 12 ] && grep -q '[1-9]' emu.counts || { echo "FAIL nothing was compared"; cat emu.out; exit 1; }
