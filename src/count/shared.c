@@ -64,7 +64,8 @@ uint32_t mg_shared_room(const struct mg_module *m, uint32_t bytes)
 
 bool mg_shared_may(const struct mg_rfunc *f)
 {
-    if (f->x.ix || f->lone.is || !f->sync || f->x.t->keeps_lanes || f->o->scope == MG_COUNT_WARP) return false;
+    if (f->x.ix || f->lone.is || !f->sync || f->o->warps || f->x.t->keeps_lanes || f->o->scope == MG_COUNT_WARP)
+        return false;
     for (uint32_t b = 0; b < f->x.c->n_blocks; b++)
         if (f->live.may_leave[b]) return false; /* in front of such a call counters are added without a branch */
     return true;
