@@ -608,7 +608,7 @@ static void inline_inner_first(struct mg_module *m, mg_id func, const struct lim
  * runs most of them (device/cpu/lone.c), which takes little time. */
 static struct limits limits_of(uint32_t insts)
 {
-    enum { MOST_INSTS = 300, USUAL = 2700, HUGE = 5000, MOST_HUGE = 7000, HUGE_GROWTH = 6000 };
+    enum { MOST_INSTS = 300, USUAL = 1200, HUGE = 5000, MOST_HUGE = 7000, HUGE_GROWTH = 6000 };
     uint32_t growth = insts >= HUGE && insts <= MOST_HUGE ? HUGE_GROWTH : insts < USUAL ? USUAL - insts : 0;
     return (struct limits){MOST_INSTS, growth, true};
 }

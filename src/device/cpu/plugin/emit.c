@@ -414,6 +414,8 @@ bool emit_begin(struct emit *e, LLVMModuleRef m, struct cpu_func *f, const char 
              noalias = LLVMGetEnumAttributeKindForName("noalias", 7);
     LLVMAddAttributeAtIndex(e->fn, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
                             LLVMCreateEnumAttribute(e->c, nounwind, 0));
+    LLVMAddAttributeAtIndex(e->fn, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                            LLVMCreateStringAttribute(e->c, "warn-stack-size", 15, "1048576", 7)); /* jit.c */
     LLVMAddAttributeAtIndex(e->fn, 2, LLVMCreateEnumAttribute(e->c, noalias, 0));
     e->call = LLVMGetParam(e->fn, 0);
     e->counts = LLVMGetParam(e->fn, 1);

@@ -156,13 +156,23 @@ static unsigned count_instructions(LLVMModuleRef m)
     return n;
 }
 
+/* What LLVM would print and, of errors, end the process for; a frame that a thread's stack might not hold is one. */
+static void heard(LLVMDiagnosticInfoRef d, void *user)
+{
+    char *text = LLVMGetDiagInfoDescription(d);
+    if (LLVMGetDiagInfoSeverity(d) == LLVMDSError || strstr(text, "stack frame")) *(bool *)user = true;
+    LLVMDisposeMessage(text);
+}
+
 static bool jit_compile(void *p, struct cpu_func *f, bool whole, void **object, size_t *object_bytes, char *why,
                         size_t bytes)
 {
     struct jit *j = p;
     const char *kernel = f->fn->code->kernel->name;
     char *err = NULL;
+    bool refused = false;
     LLVMContextRef c = LLVMContextCreate();
+    LLVMContextSetDiagnosticHandler(c, heard, &refused);
     LLVMModuleRef m = LLVMModuleCreateWithNameInContext(CPU_SYMBOL, c);
     LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(j->machine);
     char *triple = LLVMGetTargetMachineTriple(j->machine);
@@ -193,6 +203,10 @@ static bool jit_compile(void *p, struct cpu_func *f, bool whole, void **object, 
         LLVMTargetMachineEmitToMemoryBuffer(n_left > GOOD_IR ? j->quick : j->machine, m, LLVMObjectFile, &err, &code)) {
         ok = say(why, bytes, "%.400s", err);
         LLVMDisposeMessage(err);
+    }
+    if (ok && refused) {
+        LLVMDisposeMemoryBuffer(code);
+        ok = say(why, bytes, "its frame is larger than 1 MiB");
     }
     if (n_left && mg_env(MG_ENV_CPU_VERBOSE))
         fprintf(stderr,

@@ -329,7 +329,8 @@ static bool is_called(const struct cpu_inst *in)
 
 bool emit_lone(struct emit *e)
 {
-    if (e->version != LANE || !loop_of(e)->lone || e->in->kind == CPU_PARAM || !is_called(e->in)) return false;
+    if (e->version != LANE || !e->f->serial_of[e->block] || !loop_of(e)->lone) return false; /* few.c has no loop */
+    if (e->in->kind == CPU_PARAM || !is_called(e->in)) return false;
     lane_call(e);
     return true;
 }
