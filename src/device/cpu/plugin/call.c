@@ -205,3 +205,17 @@ void emit_sync(struct emit *e)
         LLVMPositionBuilderAtEnd(B, next);
     }
 }
+
+LLVMBasicBlockRef emit_call_unless(struct emit *e, val ok)
+{
+    LLVMBasicBlockRef fast = emit_block(e, "own"), slow = emit_block(e, "elsewhere"), next = emit_block(e, "done");
+    val cached = e->lanes;
+    emit_usually(e, ok, fast, slow);
+    LLVMPositionBuilderAtEnd(B, slow);
+    e->lanes = NULL;
+    emit_call(e);
+    LLVMBuildBr(B, next);
+    LLVMPositionBuilderAtEnd(B, fast);
+    e->lanes = cached;
+    return next;
+}

@@ -260,6 +260,9 @@ void emit_store_pieces(struct emit *e, val v, uint32_t lanes);
 /* serial.c */
 bool emit_lone(struct emit *e); /* the emulator's function for one lane that came here alone; false: has code */
 LLVMBasicBlockRef emit_serial_entry(struct emit *e, int version, uint32_t loop);
+/* A variable for what one lane has in the register; must: of no matter */
+void emit_lane_needs(void *e, uint32_t r);
+void emit_lane_needs_def(void *e, uint32_t r, bool must);
 bool emit_serials(struct emit *e, bool *any); /* those that have been asked for */
 void emit_lane_memory(struct emit *e);
 void emit_lane_end(struct emit *e);
@@ -295,6 +298,8 @@ bool emit_alu(struct emit *e);
 bool emit_move(struct emit *e);
 void emit_memory(struct emit *e);
 void emit_call(struct emit *e);
+/* The emulator's function where not `ok`. Result: where both go on; code that follows is that of the other way. */
+LLVMBasicBlockRef emit_call_unless(struct emit *e, val ok);
 val emit_active_bits(struct emit *e); /* of the lanes that take part, a word */
 void emit_sync(struct emit *e);
 void emit_end(struct emit *e);

@@ -131,28 +131,6 @@ struct begin {
     uint64_t *written;
 };
 
-static val variable(struct emit *e, LLVMTypeRef t)
-{
-    LLVMBasicBlockRef here = LLVMGetInsertBlock(B);
-    LLVMPositionBuilderBefore(B, LLVMGetBasicBlockTerminator(LLVMGetEntryBasicBlock(e->fn)));
-    val at = LLVMBuildAlloca(B, t, "");
-    LLVMPositionBuilderAtEnd(B, here);
-    return at;
-}
-
-static void need(struct emit *e, uint32_t r)
-{
-    const struct cpu_reg *reg = &e->f->regs[r];
-    if (!e->serial.vars[r] && !cpu_is_constant(reg))
-        e->serial.vars[r] = variable(e, emit_type(e, (enum emu_class)reg->cls, false));
-}
-
-static void needs_def(void *user, uint32_t r, bool must)
-{
-    (void)must;
-    need(user, r);
-}
-
 /* What the lane has in a register that the block reads before it writes it. */
 static void begin_register(void *user, uint32_t r)
 {
@@ -161,7 +139,7 @@ static void begin_register(void *user, uint32_t r)
     const struct cpu_reg *reg = &e->f->regs[r];
     if (mg_has(g->written, r) || cpu_is_constant(reg)) return;
     mg_put(g->written, r);
-    need(e, r);
+    emit_lane_needs(e, r);
     e->version = PART;
     val v;
     if (reg->shape.varying)
@@ -218,7 +196,7 @@ static bool lane_by_lane(struct emit *e, uint32_t b, uint32_t lanes, const struc
                 cpu_each_use(f, e->in, begin_register, &g);
             else if (e->in->kind == CPU_STORE)
                 begin_register(&g, e->in->list[0] - 1);
-            cpu_each_def(f, e->in, needs_def, e);
+            cpu_each_def(f, e->in, emit_lane_needs_def, e);
             if (memory)
                 access(e, k->at[n++][lane]);
             else

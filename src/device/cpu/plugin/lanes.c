@@ -143,21 +143,6 @@ static bool is_uniform(struct emit *e, uint32_t reg)
            (cpu_is_constant(&e->f->regs[reg - 1]) || cpu_is_uniform(e->f->regs[reg - 1].shape));
 }
 
-/* The emulator's function where not `ok`. Result: where both go on; code that follows is that of the other way. */
-static LLVMBasicBlockRef call_unless(struct emit *e, val ok)
-{
-    LLVMBasicBlockRef fast = emit_block(e, "atomic"), slow = emit_block(e, "elsewhere"), next = emit_block(e, "done");
-    val cached = e->lanes;
-    emit_usually(e, ok, fast, slow);
-    LLVMPositionBuilderAtEnd(B, slow);
-    e->lanes = NULL;
-    emit_call(e);
-    LLVMBuildBr(B, next);
-    LLVMPositionBuilderAtEnd(B, fast);
-    e->lanes = cached;
-    return next;
-}
-
 static void emit_shared_atomic(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
@@ -165,7 +150,7 @@ static void emit_shared_atomic(struct emit *e)
     val ok = emit_all_inside(e, many, k64(e, 0), e->arg.shared_bytes, 4, lanes), cached = e->lanes;
     if (e->f->static_shared >= 4) /* masked addresses are surely inside: that is seen from the constant */
         ok = LLVMBuildOr(B, emit_all_inside(e, many, k64(e, 0), k64(e, e->f->static_shared), 4, lanes), ok, "");
-    LLVMBasicBlockRef next = call_unless(e, ok);
+    LLVMBasicBlockRef next = emit_call_unless(e, ok);
     val at = emit_room(e, 0), value = NULL, uniform = NULL,
         result = in->d && emit_is_live_after(e, in->d) ? emit_room(e, 2) : NULL,
         places = LLVMBuildTrunc(B, many, e->t.v32, ""), values = NULL;
@@ -405,7 +390,7 @@ static void emit_global_atomic(struct emit *e)
         size;
     emit_bounds(e, in, &lo, &size);
     val ok = emit_all_inside(e, many, lo, size, in->bytes, lanes);
-    LLVMBasicBlockRef next = call_unless(e, ok);
+    LLVMBasicBlockRef next = emit_call_unless(e, ok);
     val result = in->d && emit_is_live_after(e, in->d) ? emit_room(e, 2) : NULL;
     LLVMBasicBlockRef none = lanes ? emit_block(e, "none") : NULL;
     if (lanes) { /* nobody's address has been looked at where nobody goes */

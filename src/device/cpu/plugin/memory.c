@@ -1292,16 +1292,8 @@ static void access_any(struct emit *e)
         }
         if (p.row && !can_gather(e, in, false)) ok = LLVMBuildAnd(B, ok, rows, ""), rows = NULL;
     }
-    LLVMBasicBlockRef fast = emit_block(e, "access"), slow = emit_block(e, "elsewhere"),
-                      next = emit_block(e, "accessed");
-    emit_usually(e, ok, fast, slow);
     val cached = e->lanes;
-    LLVMPositionBuilderAtEnd(B, slow);
-    e->lanes = NULL;
-    emit_call(e);
-    LLVMBuildBr(B, next);
-    LLVMPositionBuilderAtEnd(B, fast);
-    e->lanes = cached;
+    LLVMBasicBlockRef next = emit_call_unless(e, ok);
     for (int h = 0; h < (s.halves ? 2 : 1) && a.linear; h++) a.p[h] = emit_host_pointer(e, in, a.at[h]);
     if (p.run)
         access_runs(e, &p, base_of_runs(e), false);

@@ -33,17 +33,17 @@ static val variable(struct emit *e, LLVMTypeRef t)
     return at;
 }
 
-static void need(void *user, uint32_t r)
+void emit_lane_needs(void *user, uint32_t r)
 {
     struct emit *e = user;
     const struct cpu_reg *reg = &e->f->regs[r];
     if (!e->serial.vars[r] && !cpu_is_constant(reg))
         e->serial.vars[r] = variable(e, emit_type(e, (enum emu_class)reg->cls, false));
 }
-static void need_def(void *user, uint32_t r, bool must)
+void emit_lane_needs_def(void *user, uint32_t r, bool must)
 {
     (void)must;
-    need(user, r);
+    emit_lane_needs(user, r);
 }
 
 /* ---- the lane's registers in the frame ------------------------------------------------------------------ */
@@ -699,10 +699,10 @@ static void foresee(struct emit *e, const struct cpu_serial *s, val (*base)[2], 
     e->mask = LLVMBuildAnd(B, rest, LLVMBuildNeg(B, rest, ""), "");
     e->serial.vars = own;
     for (uint32_t k = 0; k < s->n_ahead; k++) {
-        cpu_each_use(f, &f->insts[s->ahead[k]], need, e);
-        cpu_each_def(f, &f->insts[s->ahead[k]], need_def, e);
+        cpu_each_use(f, &f->insts[s->ahead[k]], emit_lane_needs, e);
+        cpu_each_def(f, &f->insts[s->ahead[k]], emit_lane_needs_def, e);
     }
-    if (test->guard) need(e, test->guard - 1);
+    if (test->guard) emit_lane_needs(e, test->guard - 1);
     for (uint32_t r = 0; r < f->n_regs; r++)
         if (own[r] && mg_has(s->in, r)) LLVMBuildStore(B, first_value(e, r, base[r]), own[r]);
     val rounds = variable(e, e->t.i32);
@@ -755,8 +755,8 @@ static bool emit_serial(struct emit *e, uint32_t k)
     val all = arrive(e, s);
     for (uint32_t b = s->head; b < f->n_blocks; b++)
         for (uint32_t i = f->blocks[b].first; mg_has(s->blocks, b) && i < f->blocks[b].end; i++) {
-            cpu_each_use(f, &f->insts[i], need, e);
-            cpu_each_def(f, &f->insts[i], need_def, e);
+            cpu_each_use(f, &f->insts[i], emit_lane_needs, e);
+            cpu_each_def(f, &f->insts[i], emit_lane_needs_def, e);
             e->ix = i;
             e->in = &f->insts[i];
             if (s->lone) continue;
@@ -771,7 +771,7 @@ static bool emit_serial(struct emit *e, uint32_t k)
     for (uint32_t r = 0; r < f->n_regs; r++) {
         const struct cpu_reg *reg = &f->regs[r];
         bool in = mg_has(s->in, r);
-        if (in) need(e, r);
+        if (in) emit_lane_needs(e, r);
         if (reg->shape.varying ? in || mg_has(s->out, r) : false) emit_spill(e, r + 1);
         for (int h = 0; in && !reg->shape.varying && h < (reg->shape.halves ? 2 : 1); h++)
             base[r][h] = emit_scalar(e, r + 1, h, false);

@@ -78,15 +78,8 @@ void emit_texel(struct emit *e)
     val first = flat || row ? emit_scalar(e, in->s[0], 0, false) : NULL,
         all = first ? NULL : emit_vec(e, in->s[0], false),
         ok = first ? row_inside(e, &t, first, flat ? 1 : EMU_LANES) : each_inside(e, &t, all);
-    LLVMBasicBlockRef fast = emit_block(e, "texel"), slow = emit_block(e, "elsewhere"), next = emit_block(e, "fetched");
-    emit_usually(e, LLVMBuildAnd(B, t.known, ok, ""), fast, slow);
     val cached = e->lanes;
-    LLVMPositionBuilderAtEnd(B, slow);
-    e->lanes = NULL;
-    emit_call(e);
-    LLVMBuildBr(B, next);
-    LLVMPositionBuilderAtEnd(B, fast);
-    e->lanes = cached;
+    LLVMBasicBlockRef next = emit_call_unless(e, LLVMBuildAnd(B, t.known, ok, ""));
     set_channels(e, flat  ? emit_splat(e, load(e, e->t.i32, element(e, &t, first)))
                     : row ? load(e, e->t.v32, element(e, &t, first))
                           : gathered(e, &t, all));
