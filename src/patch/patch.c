@@ -91,18 +91,6 @@ const struct mg_uniform *mg_patch_uniform(struct mg_patch *p, uint32_t func_ix)
     return f->uniform;
 }
 
-const bool *mg_patch_may_spin(struct mg_patch *p, uint32_t func_ix)
-{
-    struct mg_patch_func *f = &p->all->funcs[func_ix];
-    if (f->may_spin) return f->may_spin;
-    const struct mg_cfg *c = mg_patch_cfg(p, func_ix);
-    const struct mg_loops *l = mg_patch_loops(p, func_ix);
-    struct mg_ivs *v = mg_ivs_new(c, mg_patch_dom(p, func_ix), l);
-    f->may_spin = mg_loops_may_spin(c, l, v);
-    mg_ivs_free(v);
-    return f->may_spin;
-}
-
 bool mg_patch_may_leave(struct mg_patch *p, uint32_t func_ix, uint32_t block)
 {
     struct mg_patches *s = p->all;

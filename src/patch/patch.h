@@ -45,7 +45,6 @@ const struct mg_live *mg_patch_live(struct mg_patch *p, uint32_t func_ix);
 const struct mg_ssa *mg_patch_ssa(struct mg_patch *p, uint32_t func_ix);
 const struct mg_spaces *mg_patch_spaces(struct mg_patch *p, uint32_t func_ix);
 const struct mg_uniform *mg_patch_uniform(struct mg_patch *p, uint32_t func_ix);
-const bool *mg_patch_may_spin(struct mg_patch *p, uint32_t func_ix); /* by loop (analysis/spin.h) */
 bool mg_patch_may_leave(struct mg_patch *p, uint32_t func_ix,
                         uint32_t block); /* does it end in a call that may end the thread? */
 /* Instructions of the application in text order: function by function, block by block. */
@@ -240,14 +239,14 @@ void mg_strip_add_at(struct mg_code_at *at, uint32_t strip, mg_id k, mg_id v);
 bool mg_strip_goes_anywhere(struct mg_code_at *at);
 /* Where this lane's cell of the strip is, for code in functions of ours: a register (b64) to hand over. Then adding
  * there: v of each lane to its own cell; v of one lane to the k-th. In memory: a function that adds to shared memory
- * parts lanes wherever it is called (analysis/spin.h). */
+ * parts lanes wherever it is called (patch/shared.c). */
 mg_id mg_strip_place(struct mg_code_at *at, uint32_t strip);
 void mg_place_add(struct mg_code_at *at, mg_id place, mg_id v);
 void mg_place_put(struct mg_code_at *at, mg_id place, struct mg_opnd k, struct mg_opnd v, mg_id one);
 /* v (b32, at most 64) of the one lane here for which the predicate holds goes to the k-th cell. */
 void mg_strip_put(struct mg_code_at *at, uint32_t strip, uint32_t k, struct mg_opnd v, mg_id one);
-/* Strips and tallies of the kernel's own code, from here on, lie in the CTA's shared memory where that can be (on
- * GPUs): pays where a thread adds to them more often than a few times. */
+/* Strips and tallies of the kernel's own code outside of loops, from here on, lie in the CTA's shared memory where that
+ * can be (on GPUs): pays where a thread adds to them more often than a few times. */
 void mg_patch_near(struct mg_patch *p);
 /* The twin is to do with so many registers, or few more than the native code has where that is known: for code that
  * rarely runs and needs many. */

@@ -11,7 +11,6 @@
 #include "analysis/live.h"
 #include "analysis/loop.h"
 #include "analysis/space.h"
-#include "analysis/spin.h"
 #include "analysis/ssa.h"
 #include "analysis/uniform.h"
 #include "insert/place.h"
@@ -26,7 +25,6 @@ struct mg_patch_func { /* what tools share of one function */
     struct mg_live *live;
     struct mg_ssa *ssa;
     struct mg_uniform *uniform;
-    bool *may_spin; /* by loop (analysis/spin.h) */
     struct mg_freq *freq;
     struct mg_placer placer;
     bool has_placer;
@@ -129,15 +127,11 @@ struct mg_patch_strip {
 };
 struct mg_patch_near { /* cells in the CTA's shared memory (patch/shared.c) */
     bool wanted, tried;
-    mg_id var;                  /* 0: there is no room, or none asked for */
-    mg_id lane;                 /* register: address of the lane's word in a strip that begins with word 0 */
-    struct mg_map word_of;      /* cell -> word */
-    MG_VEC(uint32_t) cells;     /* by word; of word 0 none */
-    bool has_work;              /* one word more: what callees may have added */
-    struct mg_patch_near_func { /* by func_ix */
-        mg_id base;             /* register: address of word 0; 0: not used */
-        bool *loops;            /* words are added to there */
-    } * funcs;
+    mg_id var;              /* 0: there is no room, or none asked for */
+    mg_id lane;             /* register: address of the lane's word in a strip that begins with word 0 */
+    struct mg_map word_of;  /* cell -> word */
+    MG_VEC(uint32_t) cells; /* by word; of word 0 none */
+    mg_id base;             /* register: address of word 0; 0: not used */
 };
 struct mg_patch_skips {
     mg_id node, pred;

@@ -2,16 +2,13 @@
  * for, where an atomic on global memory takes ten times as long.
  *
  *     entry     all threads zero the words, the first one notes how many threads there are;  bar.sync
- *     adding    red.shared.add.u32 [word], v
- *     loops     every 2^20 rounds of a lane it takes what is there to memory: 1,024 lanes add up to 64 a round to
- *               a strip's
- *               cell (32 of them) or 1 to any other, which 32 bits hold
+ *     adding    red.shared.add.u32 [word], v: in code that a thread runs once, the kernel's own outside of loops. So 32
+ *               bits hold what 1,024 lanes add, up to 64 each
  *     leaving   lanes take themselves off the number of threads; the last take all words to memory
  *
- *     callees   who enters one, and every 2^12 rounds of a lane in its loops, notes 2^12 for each lane in one more
- *               word; whoever
- *               finds 2^31 there takes what is there to memory (what all lanes add to together, in callees that
- *                 call nobody)
+ * Never in loops: in some of them, and not only in those whose end it does not see, ptxas puts YIELD where an atomic
+ * stands on shared memory. With YIELD lanes that branches parted no longer meet (seen on an H200: BSYNC lets them go on
+ * piece by piece), and which lanes run together is what several tools measure.
  *
  * Words lie behind the cells of a copy in the launch's memory like sums, each belonging to a cell. On GPUs alone,
  * and where no function that the kernel calls ends threads. */
@@ -20,8 +17,6 @@
 
 enum {
     MOST_BYTES = 8192,
-    MOST_ROUNDS = 1 << 20,
-    CALLEE_ROUNDS = 1 << 12,
     WARP = 32,
     GUARDS = 1 /* word in front of ours and behind, looked at when all have left */,
     GUARD = MG_SHARED_GUARD
@@ -46,43 +41,15 @@ static bool begin(struct mg_patch *p)
     if (!all->o->reduce || all->m->sm < 70 || mg_patch_ends_elsewhere(p, 0) || is_dynamic(all->m) ||
         !mg_shared_room(all->m, MOST_BYTES))
         return false;
-    k->funcs = mg_arena_array(&p->scratch, struct mg_patch_near_func, all->sites->n_funcs);
-    for (uint32_t f = 0; f < all->sites->n_funcs; f++)
-        k->funcs[f].loops = mg_arena_array(&p->scratch, bool, mg_patch_loops(p, f)->n_loops + 1);
     k->var = mg_shared_declare(all->m, all->sites->n_funcs == 1 ? all->twin->funcs[0] : 0, MOST_BYTES / 4);
     *mg_vec_push(&k->cells) = 0; /* the first counts threads */
     return true;
 }
 
-static bool ends_with_call(const struct mg_cfg *c, uint32_t b)
+/* Does a thread run code here once at most? */
+static bool runs_once(struct mg_code_at *at)
 {
-    return mg_node_form(c->m, &c->m->nodes.at[c->blocks[b].last])->op == MG_OP_call;
-}
-
-/* Is some function called in a loop? What callees do may end up there. */
-static bool calls_in_loops(struct mg_patch *p)
-{
-    for (uint32_t f = 0; f < p->all->sites->n_funcs; f++) {
-        const struct mg_cfg *c = mg_patch_cfg(p, f);
-        for (uint32_t b = 0; b < c->n_blocks; b++)
-            if (mg_patch_loops(p, f)->loop_of[b] != MG_NO_LOOP && ends_with_call(c, b)) return true;
-    }
-    return false;
-}
-
-/* Can the rounds of the loop around the spot be counted, and do lanes meet in it as before when it adds to words? */
-static bool bounds_rounds(struct mg_code_at *at)
-{
-    const struct mg_loops *l = mg_patch_loops(at->p, at->func_ix);
-    uint32_t b = at->kind < MG_AT_BEFORE || at->kind == MG_AT_EXIT
-                     ? MG_NO_BLOCK
-                     : mg_cfg_block_of(mg_patch_cfg(at->p, at->func_ix), at->node);
-    if (at->kind == MG_AT_EDGE || at->called || (at->func_ix && calls_in_loops(at->p))) return false;
-    uint32_t loop = b == MG_NO_BLOCK ? MG_NO_LOOP : l->loop_of[b];
-    if (loop == MG_NO_LOOP) return true;
-    if (mg_patch_may_spin(at->p, at->func_ix)[loop]) return false; /* irreducible ones, too */
-    at->p->near.funcs[at->func_ix].loops[loop] = true;
-    return true;
+    return at->kind != MG_AT_EDGE && !at->called && !at->func_ix && !mg_at_repeats(at);
 }
 
 /* Word of the cell `first`, behind which lie those of n - 1 more; 0: in memory alone. Cells of a strip are taken
@@ -92,14 +59,13 @@ static uint32_t word_of(struct mg_code_at *at, uint32_t first, uint32_t n)
     struct mg_patch *p = at->p;
     struct mg_patch_near *k = &p->near;
     uint64_t known;
-    if (!k->wanted || !begin(p) || !bounds_rounds(at)) return 0;
+    if (!k->wanted || !runs_once(at) || !begin(p)) return 0;
     if (mg_map_get(&k->word_of, first, &known)) return (uint32_t)known;
     uint32_t from = first, to = first + n;
     for (uint32_t i = 0; i < p->strips.n; i++)
         if (first >= p->strips.at[i].first && first < p->strips.at[i].first + p->strips.at[i].n)
             from = p->strips.at[i].first, to = MG_MAX(to, from + p->strips.at[i].n);
-    if (k->cells.n + (to - from) + WARP + 1 + 2 * GUARDS > MOST_BYTES / 4)
-        return 0; /* one is what callees note their work in */
+    if (k->cells.n + (to - from) + WARP + 2 * GUARDS > MOST_BYTES / 4) return 0;
     for (uint32_t i = from; i < to; i++) {
         mg_map_set(&k->word_of, i, k->cells.n);
         *mg_vec_push(&k->cells) = i;
@@ -131,10 +97,8 @@ static mg_id own_place(struct mg_code_at *at)
     return k->lane;
 }
 
-/* The same where the kernel's own code knows this lane's word, without asking where the CTA's shared memory is. */
 static mg_id near_place(struct mg_code_at *at, mg_id ix)
 {
-    if (at->func_ix) return indexed(at, ix);
     mg_id own = own_place(at), r = mg_code_temp(at, MG_TYPE_b32), lane = mg_value_lane(at);
     MG_PURE(at, "sub.u32", r, ix, lane);
     MG_PURE(at, "mad.lo.u32", r, r, 4, own);
@@ -158,46 +122,37 @@ static void add_one(struct mg_code_at *at, mg_id place, uint32_t word, struct mg
 
 bool mg_near_is(struct mg_code_at *at)
 {
-    return at->p->near.wanted && !at->func_ix && begin(at->p);
+    return at->p->near.wanted && runs_once(at) && begin(at->p);
 }
 
 bool mg_near_strip(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id v)
 {
-    uint32_t word = at->func_ix ? 0 : word_of(at, first, n);
+    uint32_t word = word_of(at, first, n);
     if (word) add_word(at, own_place(at), word, v);
     return word != 0;
 }
 
 bool mg_near_strip_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k, mg_id v)
 {
-    uint32_t word = at->func_ix ? 0 : word_of(at, first, n);
+    uint32_t word = word_of(at, first, n);
     if (word) add_word(at, near_place(at, k), word, v);
     return word != 0;
 }
 
 bool mg_near_tally(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix, mg_id one)
 {
-    uint32_t word = at->func_ix ? 0 : word_of(at, first, n);
+    uint32_t word = word_of(at, first, n);
     if (word) add_one(at, near_place(at, ix), word, mg_o_imm(1), one ? one : mg_value_leader(at));
     return word != 0;
-}
-
-/* Callees that call others keep too much in registers to have it pay. */
-static bool is_leaf(struct mg_patch *p, uint32_t f)
-{
-    const struct mg_cfg *c = mg_patch_cfg(p, f);
-    for (uint32_t b = 0; b < c->n_blocks; b++)
-        if (ends_with_call(c, b)) return false;
-    return true;
 }
 
 /* All lanes at once, which hardware does in one step. */
 bool mg_near_lanes(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix)
 {
-    uint32_t word = at->func_ix && !is_leaf(at->p, at->func_ix) ? 0 : word_of(at, first, n);
+    uint32_t word = word_of(at, first, n);
     if (!word) return false;
-    struct mg_code_at *pro = mg_at_prologue(at->p, at->func_ix);
-    mg_id *base = &at->p->near.funcs[at->func_ix].base, a = mg_code_temp(at, MG_TYPE_b32);
+    struct mg_code_at *pro = mg_at_prologue(at->p, 0);
+    mg_id *base = &at->p->near.base, a = mg_code_temp(at, MG_TYPE_b32);
     if (!*base) {
         *base = mg_code_reg(pro, MG_TYPE_b32);
         MG_PURE(pro, "mov.u32", *base, mg_o_var(at->p->near.var));
@@ -210,7 +165,7 @@ bool mg_near_lanes(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix)
 
 bool mg_near_cell(struct mg_code_at *at, uint32_t cell, struct mg_opnd v, mg_id one)
 {
-    uint32_t word = at->func_ix ? 0 : word_of(at, cell, 1);
+    uint32_t word = word_of(at, cell, 1);
     mg_id begin = word ? mg_code_temp(at, MG_TYPE_b32) : 0;
     if (!word) return false;
     MG_PURE(at, "mad.lo.u32", begin, mg_value_lane(at), -4, own_place(at));
@@ -250,7 +205,7 @@ static void drain_words(struct mg_code_at *at, mg_id first, mg_id step)
     mg_code_pop_guard(at);
     MG_CODE(at, "add.u32", i, i, step);
     MG_CODE(at, "mad.wide.u32", to, step, 8, to);
-    MG_CODE(at, "add.u32", rounds, rounds, 1); /* tells ptxas that this ends (analysis/spin.h) */
+    MG_CODE(at, "add.u32", rounds, rounds, 1); /* so that ptxas sees its end, and puts no YIELD */
     MG_CODE(at, "setp.lt.u32", over, rounds, mg_o_imm(p->near.cells.n));
     mg_code_push_guard(at, over, false);
     MG_CODE(at, "bra", mg_o_label(again));
@@ -324,7 +279,7 @@ static void enter(struct mg_patch *p)
     MG_CODE(at, "mov.u32", i, mg_value_tid(at));
     mg_code_rolled(at);
     mg_code_place(at, again);
-    MG_CODE(at, "setp.ge.u32", over, i, mg_o_imm(p->near.cells.n + p->near.has_work));
+    MG_CODE(at, "setp.ge.u32", over, i, mg_o_imm(p->near.cells.n));
     mg_code_push_guard(at, over, false);
     MG_CODE(at, "bra", mg_o_label(done));
     mg_code_pop_guard(at);
@@ -339,69 +294,12 @@ static void enter(struct mg_patch *p)
     MG_CODE(at, "bar.sync", 0);
 }
 
-/* One of the lanes here notes what they may add from here on. */
-static void note_work(struct mg_code_at *at)
-{
-    mg_id n = mg_code_temp(at, MG_TYPE_b32), old = mg_code_temp(at, MG_TYPE_b32),
-          little = mg_code_temp(at, MG_TYPE_pred), none = mg_code_temp(at, MG_TYPE_b32),
-          one = mg_code_temp(at, MG_TYPE_b32), on = mg_code_label(at);
-    struct mg_opnd work = word_at(at->p, at->p->near.cells.n);
-    at->p->near.has_work = true;
-    MG_CODE(at, "popc.b32", n, mg_value_own(at));
-    MG_CODE(at, "mul.lo.u32", n, n, CALLEE_ROUNDS);
-    MG_CODE(at, "mov.u32", old, 0);
-    MG_GUARDED(at, mg_value_leader(at), "atom.shared.add.u32", old, work, n);
-    MG_CODE(at, "setp.lt.u32", little, old, (int64_t)1 << 31);
-    mg_code_push_guard(at, little, false);
-    MG_CODE(at, "bra", mg_o_label(on));
-    mg_code_pop_guard(at);
-    MG_CODE(at, "atom.shared.exch.b32", old, work, 0);
-    MG_CODE(at, "mov.u32", none, 0);
-    MG_CODE(at, "mov.u32", one, 1);
-    drain_words(at, none, one);
-    mg_code_place(at, on);
-}
-
-/* At the head of each loop in which words are added to. */
-static void count_rounds(struct mg_patch *p, uint32_t f)
-{
-    const struct mg_loops *l = mg_patch_loops(p, f);
-    const struct mg_sites *s = mg_patch_sites(p);
-    mg_id rounds = 0;
-    for (uint32_t k = 0; k < l->n_loops; k++) {
-        if (!p->near.funcs[f].loops[k]) continue;
-        struct mg_code_at *at = mg_at_block(p, s->first_block[f] + l->loops[k].header);
-        if (!rounds) {
-            rounds = mg_code_reg(at, MG_TYPE_b32);
-            MG_CODE(mg_at_entry(p, f), "mov.u32", rounds, 0);
-        }
-        mg_id few = mg_code_temp(at, MG_TYPE_pred), n = mg_code_temp(at, MG_TYPE_b32), on = mg_code_label(at), rank;
-        MG_CODE(at, "add.u32", rounds, rounds, mg_o_imm((int64_t)(UINT32_MAX / (f ? CALLEE_ROUNDS : MOST_ROUNDS) + 1)));
-        MG_CODE(at, "setp.ne.u32", few, rounds, 0);
-        mg_code_push_guard(at, few, false);
-        MG_CODE(at, "bra", mg_o_label(on));
-        mg_code_pop_guard(at);
-        if (f) {
-            note_work(at);
-        } else {
-            rank = rank_of(at);
-            MG_CODE(at, "mov.u32", n, mg_value_n_active(at));
-            drain_words(at, rank, n);
-        }
-        mg_code_place(at, on);
-    }
-}
-
 void mg_near_end(struct mg_patch *p)
 {
     struct mg_patch_near *k = &p->near;
     if (!k->var) return;
-    for (uint32_t f = 0; f < p->all->sites->n_funcs; f++) {
-        count_rounds(p, f);
-        if (f && k->funcs[f].base) note_work(mg_at_entry(p, f));
-    }
-    p->all->m->vars.at[k->var].dims[0] = mg_shared_whole(4 * ((uint32_t)k->cells.n + k->has_work + WARP + 2 * GUARDS)) /
-                                         4; /* a strip ends before its 32 lanes do */
+    p->all->m->vars.at[k->var].dims[0] =
+        mg_shared_whole(4 * ((uint32_t)k->cells.n + WARP + 2 * GUARDS)) / 4; /* a strip ends before its 32 lanes do */
     enter(p);
     mg_at_exits(p, 0, leave, NULL);
 }

@@ -237,7 +237,6 @@ static void release_shared(struct mg_patches *s)
         mg_ssa_free(f->ssa);
         mg_live_free(f->live);
         mg_uniform_free(f->uniform);
-        free(f->may_spin);
         mg_freq_free(f->freq);
         mg_loops_free(f->loops);
         mg_dom_free(f->dom);

@@ -348,24 +348,6 @@ MG_TEST(patch_few_registers)
     }
 }
 
-/* More rounds of a lane than words near the threads hold before they are taken to memory. */
-MG_TEST(patch_near_many_rounds)
-{
-    if (MG_TEST_PART > 1) mg_test_skip("a million rounds: the release build takes them");
-    static const char many[] = HEAD ENTRY("k") GID
-        "mov.u32 %r8, 0;\nAGAIN: add.u32 %r8, %r8, 1; setp.lt.u32 %p1, %r8, 1100000; @%p1 bra AGAIN;\nst.global.u32 [%rd1], %r8; ret;\n}\n";
-    struct run *r = new_run(1, 1, 5);
-    r->sm = 90, r->copies = 1, r->reduce = true;
-    if (run(r, many, &(struct mg_tool_use){&kept_tool, "near"}, 1)) {
-        const uint64_t *c = r->cells[0] + r->layout.regions[0].sites[1].cell;
-        MG_CHECK(strstr(r->text, "atom.shared.exch.b32") != NULL);
-        MG_CHECK_EQ(c[0], 1100000);
-        MG_CHECK_EQ(c[32], 2200000);
-        MG_CHECK_EQ(c[37], 1100000);
-    }
-    drop(r);
-}
-
 /* Two tools together count what each counts alone, and so does the block counter with them. */
 MG_TEST(patch_tools_together)
 {

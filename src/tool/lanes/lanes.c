@@ -408,11 +408,9 @@ static void make_plans(struct run *r)
 static bool is_busy(const struct run *r)
 {
     uint32_t asks = 0;
-    for (uint32_t f = 0; f < r->s->n_funcs; f++)
-        for (uint32_t b = 0; b < r->plans[f]->n_blocks; b++)
-            if (plan_of(r, f, b)->ask == MG_LANES_ASKS && !plan_of(r, f, b)->runs &&
-                mg_patch_cfg(r->p, f)->reachable[b])
-                asks += mg_patch_loops(r->p, f)->loop_of[b] == MG_NO_LOOP ? 1 : FEW;
+    for (uint32_t b = 0; b < r->plans[0]->n_blocks; b++)
+        asks += plan_of(r, 0, b)->ask == MG_LANES_ASKS && mg_patch_cfg(r->p, 0)->reachable[b] &&
+                mg_patch_loops(r->p, 0)->loop_of[b] == MG_NO_LOOP;
     return asks >= FEW;
 }
 

@@ -421,6 +421,12 @@ static void classify_whole(struct mg_memory_request *q, struct mg_memory_class *
     jump(q, 0, false, pack);
 }
 
+/* May a class's lanes add to other cells than their own? In registers they cannot. */
+static bool goes_anywhere(const struct mg_memory_request *q, const struct mg_memory_class *k)
+{
+    return !k->own && mg_strip_goes_anywhere(q->at);
+}
+
 void mg_memory_classify(struct mg_memory_request *q, struct mg_memory_class *k)
 {
     mg_id unit, place = reg32(q), strip = reg32(q), begin, few = mg_code_label(q->at), pack = mg_code_label(q->at);
@@ -449,7 +455,7 @@ void mg_memory_classify(struct mg_memory_request *q, struct mg_memory_class *k)
     EMIT("selp.u32", slot, I(SLOT(MG_MC_SAME)), I(SLOT(MG_MC_UNIT)), one);
     EMIT("selp.u32", place, slot, place, lead);
     EMIT("selp.u32", strip, 1, 0, lead);
-    if (mg_strip_goes_anywhere(q->at))
+    if (goes_anywhere(q, k))
         EMIT("selp.b32", k->lanes, k->lanes, 0, unit);
     else
         EMIT("mov.u32", k->lanes, 0);
@@ -466,7 +472,7 @@ void mg_memory_count_by_class(struct mg_memory_request *q, const struct mg_memor
     jump(q, fast, true, slow);
     EMIT("and.b32", v, k->strip, 255);
     EMIT("shr.u32", place, k->strip, 10);
-    if (mg_strip_goes_anywhere(q->at))
+    if (goes_anywhere(q, k))
         mg_strip_add_at(q->at, q->strip, place, v);
     else
         mg_strip_add(q->at, q->strip, v);

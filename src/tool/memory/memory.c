@@ -240,8 +240,10 @@ static void count_uses(struct run *r, const struct mg_patch_inst *insts, uint32_
         const struct mg_access_group *g = r->group_of[i] == UINT32_MAX ? NULL : &r->groups[r->group_of[i]];
         if (!g || g->first != insts[i].node || !access_of(r->p, &insts[i], &a) || !is_classed(g, &a)) continue;
         struct mg_memory_fixed x;
-        if (!is_fixed(r, &insts[i], g, &a, &x))
-            find_class(r, insts[i].func_ix, g->base, (uint32_t)a.bytes * a.vec)->uses++;
+        if (is_fixed(r, &insts[i], g, &a, &x)) continue;
+        struct class_of *k = find_class(r, insts[i].func_ix, g->base, (uint32_t)a.bytes * a.vec);
+        k->uses++;
+        k->k.own |= mg_patch_loops(r->p, insts[i].func_ix)->loop_of[insts[i].block] != MG_NO_LOOP;
     }
 }
 
@@ -359,7 +361,7 @@ static void count_site(struct run *r, uint32_t ix, const struct mg_patch_inst *i
     }
 }
 
-/* Is more counted than what setting up words near the threads takes? */
+/* Is more counted outside of loops than what setting up words near the threads takes? */
 static bool is_busy(struct run *r, const struct mg_patch_inst *insts, uint32_t n)
 {
     uint32_t requests = 0;
@@ -368,7 +370,7 @@ static bool is_busy(struct run *r, const struct mg_patch_inst *insts, uint32_t n
         if (r->group_of[i] == UINT32_MAX || insts[i].func_ix || r->groups[r->group_of[i]].first != insts[i].node ||
             !access_of(r->p, &insts[i], &a))
             continue;
-        requests += mg_patch_loops(r->p, 0)->loop_of[insts[i].block] == MG_NO_LOOP ? 1 : FEW;
+        requests += mg_patch_loops(r->p, 0)->loop_of[insts[i].block] == MG_NO_LOOP;
     }
     return requests >= FEW;
 }

@@ -94,6 +94,7 @@ struct mg_memory_class {
     mg_id strip;  /* that: what this lane adds, and from bit 10 on to which cell */
     mg_id breaks; /* lanes of these that are not in order with the lane before; lane 0: addresses do not ascend word by
                      word */
+    bool own;     /* lanes add to their own cells alone: some use is in a loop, where there are no words near */
     bool changes; /* the value may be made more than once: lanes have to agree on what they know */
 };
 /* What 32 lanes ask of shared memory, known when the twin is made (tool/memory/fixed.c); of warps that lie in one row
