@@ -1,4 +1,4 @@
-/* Preloaded into all sides of bench/cpu/rodinia: how long computing took, as processors' time, so that a busy machine
+/* Preloaded into all sides of bench/cpu/suites: how long computing took, as processors' time, so that a busy machine
  * shows little. Of OpenMP: what the process used inside parallel regions (libgomp's entries). Of CUDA on a device of
  * Margay's: what threads other than the program's first used. Of OpenCL: what the process used while kernels ran.
  * Written at the end, two numbers, OpenMP's or OpenCL's and CUDA's: to the file that TWIN_TIME names. */
