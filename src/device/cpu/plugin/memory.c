@@ -1385,12 +1385,34 @@ static LLVMBasicBlockRef emit_all_runs(struct emit *e)
     return next;
 }
 
+/* ... of lanes that lie in rows whose places in shared memory are known, if those that run lie there. */
+static LLVMBasicBlockRef emit_likely_rows(struct emit *e)
+{
+    const struct cpu_inst *in = e->in;
+    struct plan p = plan_of(e, in, e->version);
+    val bases[2], lanes = in->guard ? emit_active(e) : emit_lanes(e);
+    if (!p.row || p.flat || !e->whole || (e->version == PART && !has_masked(e, in)) || in->space == MG_SPACE_generic)
+        return NULL;
+    val likely = emit_places_hold(e, lanes, bases);
+    if (!likely) return NULL;
+    LLVMBasicBlockRef there = emit_block(e, "there"), other = emit_block(e, "other"), next = emit_block(e, "accessed");
+    emit_usually(e, likely, there, other);
+    LLVMPositionBuilderAtEnd(B, there);
+    val cached = e->lanes;
+    access_rows(e, bases, 0, p.row, false, lanes);
+    e->lanes = cached;
+    LLVMBuildBr(B, next);
+    LLVMPositionBuilderAtEnd(B, other);
+    return next;
+}
+
 static void emit_access(struct emit *e)
 {
     val cached = e->lanes;
     bool whole = e->version != LANE && e->in->kind != CPU_PARAM;
     LLVMBasicBlockRef next = whole ? emit_known(e) : NULL;
     if (whole && !next) next = emit_all_runs(e);
+    if (whole && !next) next = emit_likely_rows(e);
     access_any(e);
     if (!next) return;
     e->lanes = cached;
