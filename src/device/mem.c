@@ -345,6 +345,15 @@ bool mg_mem_find_freed(uint64_t address, struct mg_alloc *out)
     return ok;
 }
 
+bool mg_mem_has_freed(uint64_t lo, uint64_t hi)
+{
+    pthread_rwlock_rdlock(&lock);
+    const struct mg_extent *n = mg_extent_at_or_below(freed, hi - 1);
+    bool any = n && n->alloc.base + n->alloc.bytes > lo;
+    pthread_rwlock_unlock(&lock);
+    return any;
+}
+
 bool mg_mem_is_own(uint64_t address)
 {
     return address - own.lo < own.hi - own.lo;

@@ -51,6 +51,7 @@ bool mg_mem_find_any(uint64_t address, struct mg_alloc *out); /* ours, too: for 
 /* For messages: the program's allocations on both sides, one that was freed not long ago, is it in our arena? */
 bool mg_mem_nearest(uint64_t address, struct mg_alloc *below, struct mg_alloc *above);
 bool mg_mem_find_freed(uint64_t address, struct mg_alloc *out);
+bool mg_mem_has_freed(uint64_t lo, uint64_t hi); /* was some of it freed not long ago? */
 bool mg_mem_is_own(uint64_t address);
 /* Ranges that were freed may be given out again at once (else after 1 GiB more). */
 void mg_mem_reuse_freed(void);

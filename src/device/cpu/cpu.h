@@ -60,7 +60,8 @@ struct cpu_reg {
     uint8_t known;   /* CPU_REG_PLAIN that is `value` wherever it is read (range.c) */
     bool cta;        /* linear, and the CTA's: what it is in warp 0 plus step * the warp's number */
     int64_t step;
-    bool fixed; /* its value in warp 0 is known: base, in lanes 0 and 16 */
+    bool fixed;  /* its value in warp 0 is known: base, in lanes 0 and 16 */
+    bool likely; /* of rows: if lanes lie in such, they begin at base + step * the warp's number, in lanes 0 and 16 */
     uint64_t base[2];
     uint64_t value; /* CPU_REG_CONST, known */
 };
@@ -125,7 +126,8 @@ struct cpu_block {
     uint64_t *live;        /* registers live at its start */
     uint64_t *keep;        /* registers live in a block of front: inactive lanes' values count */
     uint64_t *saved;       /* registers that count where this block is left (the plugin says) */
-    uint64_t *dirty;       /* at its start: registers written since compiled code was entered */
+    uint64_t *dirty[2];    /* at its start: registers written since compiled code was entered; [1]: whole CTAs, since a
+                              region began */
     uint32_t part;         /* split.c: lanes that take the branch at its end where lanes part; 0: not known */
     uint32_t few;          /* those that are likely to run it where not all do; 0: not known */
     uint32_t few_warps[2]; /* ... of warps from the first to the second */
@@ -367,7 +369,7 @@ void cpu_find_ranges(struct cpu_func *f); /* range.c */
 void cpu_find_live(struct cpu_func *f);
 void cpu_find_dirty(struct cpu_func *f);
 void cpu_find_settled(struct cpu_func *f);
-void cpu_dirty_at(const struct cpu_func *f, uint32_t b, uint32_t ix, uint64_t *out);
+void cpu_dirty_at(const struct cpu_func *f, bool whole, uint32_t b, uint32_t ix, uint64_t *out);
 /* Registers live before operation ix of block b. */
 void cpu_live_at(const struct cpu_func *f, uint32_t b, uint32_t ix, uint64_t *out);
 void cpu_find_region_ways(struct cpu_func *f); /* f->within, once it is known where whole-CTA code stops */

@@ -168,7 +168,6 @@ bool cpu_find_blocks(struct cpu_func *f, char *why, size_t why_bytes)
         b->live = mg_arena_array(&f->arena, uint64_t, f->reg_words);
         b->keep = mg_arena_array(&f->arena, uint64_t, f->reg_words);
         b->saved = mg_arena_array(&f->arena, uint64_t, f->reg_words);
-        b->dirty = mg_arena_array(&f->arena, uint64_t, f->reg_words);
         f->block_of[i] = ++f->n_blocks;
     }
     for (uint32_t b = 0; b < f->n_blocks; b++) f->blocks[b].end = b + 1 < f->n_blocks ? f->blocks[b + 1].first : n;
@@ -375,11 +374,11 @@ static void note_def(void *user, uint32_t r, bool must)
     mg_put(user, r);
 }
 
-/* Registers written before operation ix of block b and since the function was entered: the others
- * are outside compiled code as they are inside. */
-void cpu_dirty_at(const struct cpu_func *f, uint32_t b, uint32_t ix, uint64_t *out)
+/* Registers written before operation ix of block b and since the function was entered, or in code for whole CTAs the
+ * region began: the others are outside compiled code as they are inside. */
+void cpu_dirty_at(const struct cpu_func *f, bool whole, uint32_t b, uint32_t ix, uint64_t *out)
 {
-    memcpy(out, f->blocks[b].dirty, f->reg_words * sizeof *out);
+    memcpy(out, f->blocks[b].dirty[whole], f->reg_words * sizeof *out);
     for (uint32_t i = f->blocks[b].first; i < ix; i++) cpu_each_def(f, &f->insts[i], note_def, out);
 }
 
@@ -391,17 +390,17 @@ static void pass_dirty(void *user, uint32_t b, uint64_t *row)
 
 /* Along control flow, but for what goes on by way of an entry; and lanes that waited come to run with what others
  * wrote. */
-static struct mg_graph find_written_ways(const struct cpu_func *f, struct mg_arena *a)
+static struct mg_graph find_written_ways(const struct cpu_func *f, const struct mg_graph *succ, struct mg_arena *a)
 {
-    uint32_t room = f->succ.at[f->n_blocks], n = 0;
+    uint32_t room = succ->at[f->n_blocks], n = 0;
     for (uint32_t b = 0; b < f->n_blocks; b++)
         for (uint32_t w = 0; w < f->block_words; w++) room += (uint32_t)__builtin_popcountll(f->blocks[b].front[w]);
     uint32_t *from = mg_arena_array(a, uint32_t, room + 1), *to = mg_arena_array(a, uint32_t, room + 1);
     for (uint32_t b = 0; b < f->n_blocks; b++) {
         const struct cpu_inst *in = last_of(f, b);
         bool outside = in && (in->ctl == EMU_CTL_BAR || in->ctl == EMU_CTL_SYNC);
-        MG_EACH_EDGE(&f->succ, b, e)
-        if (!outside) from[n] = b, to[n++] = f->succ.to[e];
+        MG_EACH_EDGE(succ, b, e)
+        if (!outside) from[n] = b, to[n++] = succ->to[e];
         for (uint32_t x = 0; x < f->n_blocks; x++)
             if (mg_has(f->blocks[b].front, x)) from[n] = b, to[n++] = x;
     }
@@ -410,14 +409,15 @@ static struct mg_graph find_written_ways(const struct cpu_func *f, struct mg_are
 
 void cpu_find_dirty(struct cpu_func *f)
 {
-    struct mg_arena scratch = MG_ARENA_INIT;
-    struct mg_graph ways = find_written_ways(f, &scratch);
-    uint64_t *rows = mg_arena_array(&scratch, uint64_t, (size_t)f->n_blocks * f->reg_words + 1);
-    mg_dataflow_run(&(struct mg_dataflow){
-        .g = &ways, .any = true, .words = f->reg_words, .rows = rows, .pass = pass_dirty, .user = f});
-    for (uint32_t b = 0; b < f->n_blocks; b++)
-        memcpy(f->blocks[b].dirty, rows + (size_t)b * f->reg_words, f->reg_words * sizeof *rows);
-    mg_arena_release(&scratch);
+    for (int whole = 0; whole < 2; whole++) {
+        struct mg_arena scratch = MG_ARENA_INIT;
+        struct mg_graph ways = find_written_ways(f, whole ? &f->within : &f->succ, &scratch);
+        uint64_t *rows = mg_arena_array(&f->arena, uint64_t, (size_t)f->n_blocks * f->reg_words + 1);
+        mg_dataflow_run(&(struct mg_dataflow){
+            .g = &ways, .any = true, .words = f->reg_words, .rows = rows, .pass = pass_dirty, .user = f});
+        for (uint32_t b = 0; b < f->n_blocks; b++) f->blocks[b].dirty[whole] = rows + (size_t)b * f->reg_words;
+        mg_arena_release(&scratch);
+    }
 }
 
 /* ---- registers that stay in memory ---------------------------------------------------------------------- */

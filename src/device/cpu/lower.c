@@ -629,8 +629,8 @@ struct cpu_func *cpu_lower(const struct emu_func *fn, const uint32_t dims[3], ch
     }
     cpu_find_ranges(f);
     cpu_find_shapes(f); /* fronts and liveness with it: they depend on one another */
-    cpu_find_dirty(f);
     cpu_find_regions(f);
+    cpu_find_dirty(f);
     cpu_find_splits(f);
     cpu_find_tallies(f);
     cpu_find_idle(f);

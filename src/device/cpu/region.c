@@ -27,6 +27,7 @@ struct find {
     uint64_t *post;    /* by block: the blocks on all its ways to a stop */
     uint32_t block;
     bool changed;
+    bool rows; /* of registers whose lanes most likely lie in rows: what they have if they do */
 };
 
 static const struct value own = {.of = {MG_AFFINE_VARIES, 0}};
@@ -81,8 +82,17 @@ static struct value get(const struct find *z, uint32_t reg)
     if (!reg) return cta(0);
     const struct cpu_reg *r = &z->f->regs[reg - 1];
     if (cpu_is_constant(r)) return fixed(0, r->value, r->value);
-    if (r->shape.varying) return own;
+    if (r->shape.varying && !(z->rows && r->row)) return own;
     return r->kind == CPU_REG_SREG ? special(z->f, r) : z->v[reg - 1];
+}
+
+/* Does the register grow along a row? */
+static bool grows(const struct find *z, uint32_t reg)
+{
+    const struct cpu_reg *r = reg ? &z->f->regs[reg - 1] : NULL;
+    if (!r || cpu_is_constant(r)) return false;
+    if (r->shape.varying) return r->row && r->row_step;
+    return cpu_lane_offset(z->f, r->shape, 1);
 }
 
 static uint64_t extended(unsigned t, uint64_t v)
@@ -159,6 +169,9 @@ static bool masks_step(const struct find *z, const struct cpu_inst *in, struct m
 static struct value result_of(const struct find *z, const struct cpu_inst *in);
 static struct value cta_result(const struct find *z, const struct cpu_inst *in)
 {
+    if (z->rows && in->kind == CPU_ALU && (in->op == MG_OP_min || in->op == MG_OP_max) && cpu_is_integer(in->t[0]) &&
+        grows(z, in->s[0]) != grows(z, in->s[1]))
+        return get(z, in->s[!grows(z, in->s[0])]); /* most likely it is not clamped where it is read (shape.c) */
     struct value v = result_of(z, in), s[3];
     bool known = v.of.is == MG_AFFINE_STEP && in->d && z->f->regs[in->d - 1].cls != EMU_P &&
                  (in->kind == CPU_ALU || in->kind == CPU_MOV || in->kind == CPU_LOW || in->kind == CPU_ZEXT ||
@@ -223,8 +236,9 @@ static void visit_def(void *user, uint32_t r, bool must)
     struct value *to = &z->v[r], got;
     (void)must;
     if (to->of.is == MG_AFFINE_VARIES) return;
-    got = mg_has(z->tainted, z->block) || z->f->regs[r].shape.varying || !guard_is_cta(z, v->in) ? own
-                                                                                                 : cta_result(z, v->in);
+    const struct cpu_reg *reg = &z->f->regs[r];
+    bool none = reg->shape.varying && !(z->rows && reg->row);
+    got = none || mg_has(z->tainted, z->block) || !guard_is_cta(z, v->in) ? own : cta_result(z, v->in);
     if (got.of.is == MG_AFFINE_NONE) return;
     struct mg_affine now = mg_affine_join(to->of, got.of);
     if (to->of.is == MG_AFFINE_NONE)
@@ -481,6 +495,39 @@ static bool suits(const struct cpu_func *f)
     return true;
 }
 
+static void visit_all(struct find *z)
+{
+    struct cpu_func *f = z->f;
+    do {
+        z->changed = false;
+        for (uint32_t b = z->block = 0; b < f->n_blocks; z->block = ++b)
+            for (uint32_t i = f->blocks[b].first; i < f->blocks[b].end; i++) {
+                struct visit v = {z, &f->insts[i]};
+                cpu_each_def(f, v.in, visit_def, &v);
+            }
+    } while (z->changed);
+}
+
+/* Where rows of lanes begin, as far as thread numbers and constants say it. */
+static void find_likely(struct find *z)
+{
+    struct cpu_func *f = z->f;
+    for (uint32_t r = 0; r < f->n_regs; r++)
+        if (f->regs[r].shape.varying && f->regs[r].row && z->v[r].of.is == MG_AFFINE_VARIES &&
+            !mg_has(f->blocks[f->entry].live, r))
+            z->v[r] = (struct value){.of = {MG_AFFINE_NONE, 0}};
+    z->rows = true;
+    visit_all(z);
+    for (uint32_t r = 0; r < f->n_regs; r++) {
+        struct cpu_reg *to = &f->regs[r];
+        const struct value *v = &z->v[r];
+        if (!to->shape.varying || !to->row || v->of.is != MG_AFFINE_STEP || !v->fixed) continue;
+        to->likely = true;
+        to->step = v->of.step;
+        for (int h = 0; h < 2; h++) to->base[h] = v->base[h];
+    }
+}
+
 #define WHOLE_MAX_OPS 1500 /* all regions together; LLVM's time grows faster than they do */
 
 void cpu_find_regions(struct cpu_func *f)
@@ -498,22 +545,15 @@ void cpu_find_regions(struct cpu_func *f)
     find_post(&z);
     for (uint32_t r = 0; r < f->n_regs; r++)
         if (mg_has(f->blocks[f->entry].live, r)) z.v[r] = own;
-    do {
-        do {
-            z.changed = false;
-            for (uint32_t b = z.block = 0; b < f->n_blocks; z.block = ++b)
-                for (uint32_t i = f->blocks[b].first; i < f->blocks[b].end; i++) {
-                    struct visit v = {&z, &f->insts[i]};
-                    cpu_each_def(f, v.in, visit_def, &v);
-                }
-        } while (z.changed);
-    } while (find_taint(&z));
+    do visit_all(&z);
+    while (find_taint(&z));
     for (uint32_t r = 0; r < f->n_regs; r++) {
         f->regs[r].cta = f->regs[r].linear && z.v[r].of.is != MG_AFFINE_VARIES;
         f->regs[r].step = z.v[r].of.step;
         f->regs[r].fixed = f->regs[r].cta && z.v[r].fixed;
         for (int h = 0; h < 2; h++) f->regs[r].base[h] = z.v[r].base[h];
     }
+    find_likely(&z);
     find_starts(&z);
     f->region.wanted &= f->region.n_ops <= WHOLE_MAX_OPS && f->region.n_ops <= 4 * f->n_insts;
     if (f->region.wanted) find_constants(f);

@@ -49,7 +49,7 @@ static bool find_path(const struct cpu_func *f, bool whole, const char *maker, b
         add_words(&s, b->front, f->block_words);
         add_words(&s, b->live, f->reg_words);
         add_words(&s, b->keep, f->reg_words);
-        add_words(&s, b->dirty, f->reg_words);
+        for (int k = 0; k < 2; k++) add_words(&s, b->dirty[k], f->reg_words);
     }
     mg_sha256_end(&s, h);
     return mg_cache_path("cpu", h, make, path);

@@ -548,8 +548,11 @@ void emu_fault_access(struct emu_frame *f, const struct emu_op *op, int lane, ui
 /* fault_buffer.c: the argument, from 1, in whose buffer the access was meant to be; 0: not known. */
 struct mg_alloc;
 uint32_t emu_fault_buffer(const struct emu_frame *f, mg_id node, struct mg_alloc *out);
-/* A read just before or behind an allocation: true when it may pass; it is on record then. */
-bool emu_stray(struct emu_frame *f, const struct emu_op *op, int lane, uint64_t address, uint32_t bytes);
+/* A read just before or behind an allocation: true when it may pass; it is on record then. beside: where others may,
+ * too; emu_stray_again puts so many of the operation on record. */
+bool emu_stray(struct emu_frame *f, const struct emu_op *op, int lane, uint64_t address, uint32_t bytes,
+               struct emu_range *beside);
+void emu_stray_again(struct emu_frame *f, const struct emu_op *op, uint32_t times);
 const char *emu_source_of(const struct mg_module *m, mg_id func, mg_id node,
                           uint32_t *line); /* file and line; NULL and 0 without */
 void emu_place(const struct mg_module *m, mg_id func, mg_id node, struct mg_buf *out); /* "PTX line 12, x.cu:3" */

@@ -200,28 +200,41 @@ static void note_stray(struct emu_frame *f, const struct emu_op *op, int lane, u
     mg_buf_release(&b);
 }
 
+/* The addresses around one beside an allocation where every read lies beside it; none where that is not soon told. */
+static struct emu_range find_beside(const struct mg_alloc *below, const struct mg_alloc *above, bool behind,
+                                    uint64_t far)
+{
+    uint64_t end = below->base + below->bytes, begin = above->base;
+    struct emu_range r = {behind ? end : begin - far, behind ? end + far : begin};
+    bool room = !below->base || !begin || begin - end > 2 * far;
+    return room && !mg_mem_has_freed(r.lo, r.hi) ? r : (struct emu_range){0};
+}
+
 /* Does the read lie whole in the so many bytes before or behind a device allocation, and is that the nearest one?
  * Memory that was freed is nobody's. */
-static bool lies_beside(uint64_t address, uint32_t bytes, uint64_t far, struct mg_alloc *out)
+static bool lies_beside(uint64_t address, uint32_t bytes, uint64_t far, struct mg_alloc *out, struct emu_range *beside)
 {
     struct mg_alloc below = {0}, above = {0};
     mg_mem_nearest(address, &below, &above);
     if (below.base && address - below.base < below.bytes) return false;
     *out = *nearer(&below, &above, address);
     uint64_t away = address < out->base ? out->base - address : address + bytes - (out->base + out->bytes);
-    return out->base && out->kind == MG_ALLOC_DEVICE && away >= bytes && away <= far &&
-           !mg_mem_find_freed(address, NULL);
+    if (!out->base || out->kind != MG_ALLOC_DEVICE || away < bytes || away > far || mg_mem_find_freed(address, NULL))
+        return false;
+    *beside = find_beside(&below, &above, address > out->base, far);
+    return true;
 }
 
 /* Hardware sees accesses to memory that is not mapped, in pages of 2 MiB; programs are used to reading an element or a
  * row too many and to dropping what came. Such a read passes when it is a plain one and lies beside an allocation. */
-bool emu_stray(struct emu_frame *f, const struct emu_op *op, int lane, uint64_t address, uint32_t bytes)
+bool emu_stray(struct emu_frame *f, const struct emu_op *op, int lane, uint64_t address, uint32_t bytes,
+               struct emu_range *beside)
 {
     struct emu_launch *l = f->wk->l;
     uint64_t far = f->wk->dev->opts.stray_bytes;
     struct mg_alloc near;
     if (!far || op->flags & EMU_OF_WRITES || (op->space != MG_SPACE_global && op->space != MG_SPACE_generic) ||
-        !lies_beside(address, bytes, far, &near))
+        !lies_beside(address, bytes, far, &near, beside))
         return false;
     uint32_t line = f->fn->mod->ir->nodes.at[node_of(f, op)].line;
     pthread_mutex_lock(&l->lock);
@@ -233,6 +246,17 @@ bool emu_stray(struct emu_frame *f, const struct emu_op *op, int lane, uint64_t 
         note_stray(f, op, lane, address, bytes, &near, mg_vec_push(&l->strays));
     pthread_mutex_unlock(&l->lock);
     return true;
+}
+
+void emu_stray_again(struct emu_frame *f, const struct emu_op *op, uint32_t times)
+{
+    struct emu_launch *l = f->wk->l;
+    uint32_t line = f->fn->mod->ir->nodes.at[node_of(f, op)].line;
+    if (!times) return;
+    pthread_mutex_lock(&l->lock);
+    for (uint32_t i = 0; i < l->strays.n; i++)
+        if (l->strays.at[i].ptx_line == line) l->strays.at[i].times += times;
+    pthread_mutex_unlock(&l->lock);
 }
 
 void emu_fault(struct emu_frame *f, const struct emu_op *op, enum mg_fault_kind kind, int lane, uint64_t address,

@@ -88,11 +88,20 @@ bool emu_own_word(const struct emu_frame *f, const struct emu_op *op, uint32_t l
 void emu_check_lanes(struct emu_frame *f, const struct emu_op *op, uint64_t *ea, uint32_t mask, uint32_t bytes)
 {
     static const _Alignas(64) char zeros[128];
+    struct emu_range beside = {0};
+    uint32_t again = 0;
     EMU_FOR_LANES(i, mask)
     {
-        if (ea[i] & (bytes - 1))
+        if (ea[i] & (bytes - 1)) {
+            emu_stray_again(f, op, again);
             emu_fault(f, op, MG_FAULT_MISALIGNED, (int)i, ea[i], bytes, "misaligned %s of %u bytes",
                       op->flags & EMU_OF_WRITES ? "write" : "read", bytes);
+        }
+        if (op->space == MG_SPACE_global && inside(ea[i], bytes, beside.lo, beside.hi - beside.lo)) {
+            again++;
+            ea[i] = (uint64_t)zeros;
+            continue;
+        }
         bool ok;
         if (op->space == MG_SPACE_shared)
             ok = inside(ea[i], bytes, 0, f->shared_bytes);
@@ -103,9 +112,13 @@ void emu_check_lanes(struct emu_frame *f, const struct emu_op *op, uint64_t *ea,
         if (ok || (op->space == MG_SPACE_shared || op->space == MG_SPACE_local ? emu_own_word(f, op, i, &ea[i], bytes)
                                                                                : false))
             continue;
-        if (!emu_stray(f, op, (int)i, ea[i], bytes)) emu_fault_access(f, op, (int)i, ea[i], bytes);
+        if (!emu_stray(f, op, (int)i, ea[i], bytes, &beside)) {
+            emu_stray_again(f, op, again);
+            emu_fault_access(f, op, (int)i, ea[i], bytes);
+        }
         ea[i] = (uint64_t)zeros;
     }
+    emu_stray_again(f, op, again);
 }
 
 /* An address as the program gave it: 32 bits in shared and local memory. */

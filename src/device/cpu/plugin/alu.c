@@ -419,6 +419,31 @@ static val run(struct emit *e, const struct cpu_inst *in, bool vec, int half, bo
     return v;
 }
 
+/* One value in each half of a warp? */
+static bool is_of_halves(struct emit *e, uint32_t reg)
+{
+    const struct cpu_reg *r = reg ? &e->f->regs[reg - 1] : NULL;
+    if (!r || cpu_is_constant(r)) return true;
+    for (uint32_t i = 0; i < EMU_LANES && !r->shape.varying; i++)
+        if (cpu_lane_offset(e->f, r->shape, i) != cpu_lane_offset(e->f, r->shape, i & 16)) return false;
+    return !r->shape.varying;
+}
+
+/* A comparison of what each half of a warp has one of: of scalars, two bits that become lanes. Vectors of one value
+ * would be made, compared and their masks joined where there is one place in a processor for all three. */
+static val compared_by_halves(struct emit *e, const struct cpu_inst *in, bool other, uint32_t dest)
+{
+    val bits = NULL;
+    if (in->op != MG_OP_setp || in->imm & 3 || !cpu_is_integer(in->t[0]) || !emit_is(e, EMU_ISA_AVX512)) return NULL;
+    if (e->version == LANE || !is_of_halves(e, in->s[0]) || !is_of_halves(e, in->s[1])) return NULL;
+    for (int h = 0; h < 2; h++) {
+        val one = run(e, in, false, h, other, dest);
+        one = LLVMBuildSelect(B, one, k32(e, h ? 0xffff0000 : 0xffff), k32(e, 0), "");
+        bits = bits ? LLVMBuildOr(B, bits, one, "") : one;
+    }
+    return LLVMBuildBitCast(B, bits, e->t.v1, "");
+}
+
 /* A linear 32-bit register is extended to 64 bits: that holds for all lanes only when none wraps. */
 static void check_wrap(struct emit *e, uint32_t reg, bool sign)
 {
@@ -449,7 +474,8 @@ static void write_one(struct emit *e, uint32_t reg, bool other)
 {
     const struct cpu_inst *in = e->in;
     if (emit_is_vec(e, reg)) {
-        emit_set_vec(e, reg, run(e, in, true, 0, other, reg), in->guard ? emit_active(e) : NULL);
+        val v = compared_by_halves(e, in, other, reg);
+        emit_set_vec(e, reg, v ? v : run(e, in, true, 0, other, reg), in->guard ? emit_active(e) : NULL);
         return;
     }
     val g = in->guard ? emit_guard_scalar(e) : NULL, v[2] = {NULL, NULL};

@@ -46,7 +46,7 @@ static struct leave *leave_here(struct emit *e)
     }
     cpu_live_at(e->f, e->block, e->ix, e->scratch);
     for (uint32_t i = 0; i < e->f->reg_words; i++) l->live[i] |= e->scratch[i];
-    cpu_dirty_at(e->f, e->block, e->ix, e->scratch);
+    cpu_dirty_at(e->f, e->whole, e->block, e->ix, e->scratch);
     for (uint32_t i = 0; i < e->f->reg_words; i++) l->dirty[i] |= e->scratch[i];
     return l;
 }

@@ -251,7 +251,9 @@ val emit_masked(struct emit *e, const char *name, LLVMTypeRef *types, val args[4
 bool emit_exchange(struct emit *e, val active);
 val emit_first_lane(struct emit *e, val mask);                     /* the lowest in the mask */
 val emit_of_first(struct emit *e, val vec, val mask, val *differ); /* its value; differ: another one has another */
-val emit_narrow_rows(struct emit *e, val at, unsigned row, unsigned step, val lanes, val *bases); /* rows.c */
+/* rows.c */
+val emit_narrow_rows(struct emit *e, val at, unsigned row, unsigned step, val lanes, val *bases);
+val emit_places_hold(struct emit *e, val lanes, val *bases);
 /* pieces.c: rows in shared memory, loaded and stored as whole vectors at multiples of their size. Of the lanes given,
  * which are active and lie inside; others have any value, or keep theirs. */
 bool emit_in_pieces(struct emit *e, const struct cpu_inst *in);

@@ -1042,6 +1042,21 @@ bool emit_may_leave(struct emit *e)
     return leaves_whole(e, e->in) && !done && (p.row || !surely_inside(e, &p));
 }
 
+/* What lies elsewhere most often does so again, as at the edge of an array, and a CTA that has left its code runs
+ * long. So a load whose check is its own is done by a call, where there is little that has to be kept around it. */
+static bool calls_here(struct emit *e)
+{
+    enum { MOST_VECTORS = 4 };
+    const struct cpu_inst *in = e->in;
+    unsigned n = 0;
+    if (!e->whole || in->kind != CPU_LOAD || in->where != EMU_AT_GLOBAL) return false;
+    for (uint32_t i = e->ix + 1; i < e->f->blocks[e->block].end; i++)
+        if (e->checked[i] == e->ix + 1) return false;
+    cpu_live_at(e->f, e->block, e->ix, e->scratch);
+    for (uint32_t r = 0; r < e->f->n_regs; r++) n += mg_has(e->scratch, r) && e->f->regs[r].shape.varying;
+    return n <= MOST_VECTORS;
+}
+
 /* A linear access that is checked here or was by one before it. */
 static void access_all(struct emit *e, const struct plan *p)
 {
@@ -1053,6 +1068,8 @@ static void access_all(struct emit *e, const struct plan *p)
                        .exact = exact(e, p, in),
                        .stride = p->s.stride};
     bool done = e->checked[e->ix] && e->checked[e->ix] != e->ix + 1, sure = !done && surely_inside(e, p);
+    LLVMBasicBlockRef next = NULL;
+    val cached = e->lanes;
     for (int h = 0; h < (p->s.halves ? 2 : 1) && !done; h++) a.at[h] = emit_address(e, in, false, h);
     if (sure) {
         a.exact = a.exact && in->kind == CPU_STORE; /* idle lanes may be loaded */
@@ -1083,7 +1100,10 @@ static void access_all(struct emit *e, const struct plan *p)
             val one = inside(e, &a, from, bytes, p->size);
             ok = ok ? LLVMBuildAnd(B, ok, one, "") : one;
         }
-        emit_leave_if(e, LLVMBuildNot(B, ok, ""));
+        if (calls_here(e))
+            next = emit_call_unless(e, ok);
+        else
+            emit_leave_if(e, LLVMBuildNot(B, ok, ""));
         for (int h = 0; h < (p->s.halves ? 2 : 1); h++) e->group[e->ix][h] = a.p[h] = emit_host_pointer(e, in, a.at[h]);
     } else { /* no address of the group wraps: the check says so */
         uint32_t first = e->checked[e->ix] - 1;
@@ -1099,6 +1119,10 @@ static void access_all(struct emit *e, const struct plan *p)
         store_linear(e, &a);
     else
         load_linear(e, &a);
+    if (!next) return;
+    LLVMBuildBr(B, next);
+    LLVMPositionBuilderAtEnd(B, next);
+    e->lanes = cached;
 }
 
 /* Rows of a full warp, checked here or by an access before. All lanes lie inside, so that none has wrapped where
@@ -1361,12 +1385,34 @@ static LLVMBasicBlockRef emit_all_runs(struct emit *e)
     return next;
 }
 
+/* ... of lanes that lie in rows whose places in shared memory are known, if those that run lie there. */
+static LLVMBasicBlockRef emit_likely_rows(struct emit *e)
+{
+    const struct cpu_inst *in = e->in;
+    struct plan p = plan_of(e, in, e->version);
+    val bases[2], lanes = in->guard ? emit_active(e) : emit_lanes(e);
+    if (!p.row || p.flat || !e->whole || (e->version == PART && !has_masked(e, in)) || in->space == MG_SPACE_generic)
+        return NULL;
+    val likely = emit_places_hold(e, lanes, bases);
+    if (!likely) return NULL;
+    LLVMBasicBlockRef there = emit_block(e, "there"), other = emit_block(e, "other"), next = emit_block(e, "accessed");
+    emit_usually(e, likely, there, other);
+    LLVMPositionBuilderAtEnd(B, there);
+    val cached = e->lanes;
+    access_rows(e, bases, 0, p.row, false, lanes);
+    e->lanes = cached;
+    LLVMBuildBr(B, next);
+    LLVMPositionBuilderAtEnd(B, other);
+    return next;
+}
+
 static void emit_access(struct emit *e)
 {
     val cached = e->lanes;
     bool whole = e->version != LANE && e->in->kind != CPU_PARAM;
     LLVMBasicBlockRef next = whole ? emit_known(e) : NULL;
     if (whole && !next) next = emit_all_runs(e);
+    if (whole && !next) next = emit_likely_rows(e);
     access_any(e);
     if (!next) return;
     e->lanes = cached;

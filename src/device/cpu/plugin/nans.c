@@ -12,7 +12,7 @@
 
 #define B e->b
 
-enum { MOST_IN_CHAIN = 8 };
+enum { MOST_IN_CHAIN = 16 };
 
 /* Does the operation make a NaN of each lane where an operand is one, and nothing but a vector? */
 static bool joins(struct emit *e, const struct cpu_inst *in)
@@ -85,28 +85,41 @@ static bool touches(struct emit *e, const struct cpu_inst *in)
     return t.any;
 }
 
-/* Is there a NaN among the results that nobody in the chain has read? */
-static val some_nan(struct emit *e)
+/* No NaN in a and b so far: with mask registers each comparison takes in what the one before it has found, so that
+ * these are as wide as one register. */
+static val add_numbers(struct emit *e, val so_far, val a, val b)
+{
+    unsigned n = LLVMGetTypeKind(LLVMGetElementType(LLVMTypeOf(a))) == LLVMDoubleTypeKind ? 8 : 16;
+    if (!emit_is(e, EMU_ISA_AVX512)) n = EMU_LANES;
+    for (unsigned k = 0; k < EMU_LANES; k += n) {
+        val one = a == b ? emit_lanes_from(e, a, k, n) : NULL;
+        val good = LLVMBuildFCmp(B, LLVMRealORD, one ? one : emit_lanes_from(e, a, k, n),
+                                 one ? one : emit_lanes_from(e, b, k, n), "");
+        so_far = so_far ? LLVMBuildAnd(B, so_far, good, "") : good;
+    }
+    return so_far;
+}
+
+/* Is there no NaN among the results that nobody in the chain has read? One comparison looks at two. */
+static val all_numbers(struct emit *e)
 {
     struct nan_chain *c = &e->chain;
-    val any = NULL, waits[2] = {NULL};
+    val good[2] = {NULL}, waits[2] = {NULL}, all = NULL;
     for (uint32_t k = 0; k < c->n; k++) {
         struct nan_link *l = &c->links[k];
-        bool wide = e->f->insts[l->at].t[0] == MG_TYPE_f64, last = k + 1 == c->n;
-        val *other = &waits[wide];
-        if (!l->covered && *other) { /* one comparison looks at two */
-            val two = LLVMBuildFCmp(B, LLVMRealUNO, *other, l->result, "");
-            any = any ? LLVMBuildOr(B, any, two, "") : two;
-            *other = NULL;
-        } else if (!l->covered)
-            *other = l->result;
-        for (unsigned w = 0; last && w < 2; w++) {
-            if (!waits[w]) continue;
-            val one = LLVMBuildFCmp(B, LLVMRealUNO, waits[w], waits[w], "");
-            any = any ? LLVMBuildOr(B, any, one, "") : one;
-        }
+        bool wide = e->f->insts[l->at].t[0] == MG_TYPE_f64;
+        if (l->covered) continue;
+        if (waits[wide]) good[wide] = add_numbers(e, good[wide], waits[wide], l->result);
+        waits[wide] = waits[wide] ? NULL : l->result;
     }
-    return LLVMBuildICmp(B, LLVMIntNE, LLVMBuildBitCast(B, any, e->t.i32, ""), k32(e, 0), "");
+    for (unsigned w = 0; w < 2; w++) {
+        if (waits[w]) good[w] = add_numbers(e, good[w], waits[w], waits[w]);
+        if (!good[w]) continue;
+        LLVMTypeRef bits = LLVMIntTypeInContext(e->c, LLVMGetVectorSize(LLVMTypeOf(good[w])));
+        val one = LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildBitCast(B, good[w], bits, ""), LLVMConstAllOnes(bits), "");
+        all = all ? LLVMBuildAnd(B, all, one, "") : one;
+    }
+    return all;
 }
 
 /* All operations once more, from what registers held when the chain began. */
@@ -132,7 +145,7 @@ void emit_end_chain(struct emit *e)
     uint32_t ix = e->ix;
     val cached = e->lanes;
     LLVMBasicBlockRef nans = emit_block(e, "nans"), on = emit_block(e, "numbers");
-    emit_usually(e, LLVMBuildNot(B, some_nan(e), ""), on, nans);
+    emit_usually(e, all_numbers(e), on, nans);
     LLVMPositionBuilderAtEnd(B, nans);
     make_again(e);
     LLVMBuildBr(B, on);

@@ -111,7 +111,7 @@ static void save_masks(struct emit *e)
 
 static void dirty_here(struct emit *e)
 {
-    cpu_dirty_at(e->f, e->block, e->ix, e->scratch);
+    cpu_dirty_at(e->f, e->whole, e->block, e->ix, e->scratch);
 }
 
 bool emit_unsaved(struct emit *e, uint32_t r)
@@ -152,6 +152,33 @@ void emit_pass_on(struct emit *e, uint32_t next)
     pass(e, next, k32(e, 0), emit_turns(e), e->warp);
 }
 
+/* What the CTA has for registers is told by the first warp that comes to the stop: the others have the same. */
+static void tell_common(struct emit *e, uint32_t next, val id)
+{
+    struct whole *w = e->whole;
+    struct cpu_func *f = e->f;
+    LLVMBasicBlockRef on = NULL;
+    if (f->region.n_warps > 1) {
+        LLVMBasicBlockRef first = emit_block(e, "first");
+        on = emit_block(e, "told");
+        LLVMBuildCondBr(B, is_zero(e, load32(e, w->common)), first, on);
+        LLVMPositionBuilderAtEnd(B, first);
+    }
+    LLVMBuildStore(B, id, w->common);
+    for (uint32_t r = 0; r < f->n_regs; r++) {
+        const struct cpu_reg *reg = &f->regs[r];
+        if (!reg->cta || !counts(e, next, r)) continue;
+        val step = ahead(e, reg);
+        for (unsigned h = 0; h < parts(reg); h++) {
+            val v = emit_scalar(e, r + 1, (int)h, false);
+            LLVMBuildStore(B, step ? LLVMBuildSub(B, v, step, "") : v, w->now[r].at[h]);
+        }
+    }
+    if (!on) return;
+    LLVMBuildBr(B, on);
+    LLVMPositionBuilderAtEnd(B, on);
+}
+
 void emit_stop(struct emit *e, bool barrier, uint32_t next)
 {
     struct whole *w = e->whole;
@@ -172,23 +199,12 @@ void emit_stop(struct emit *e, bool barrier, uint32_t next)
         pass_stop(e, barrier, next);
         LLVMPositionBuilderAtEnd(B, same);
     }
-    LLVMBuildStore(B, id, w->common);
+    tell_common(e, next, id);
     dirty_here(e);
-    for (uint32_t r = 0; r < f->n_regs; r++) {
-        const struct cpu_reg *reg = &f->regs[r];
-        if (!counts(e, next, r)) continue;
-        if (!reg->cta) {
-            if ((mg_has(e->scratch, r) || emit_unsaved(e, r)) &&
-                !mg_has(f->region.starts[f->region.start_of[next] - 1].constant, r))
-                emit_save(e, r + 1);
-            continue;
-        }
-        val step = ahead(e, reg);
-        for (unsigned h = 0; h < parts(reg); h++) {
-            val v = emit_scalar(e, r + 1, (int)h, false);
-            LLVMBuildStore(B, step ? LLVMBuildSub(B, v, step, "") : v, w->now[r].at[h]);
-        }
-    }
+    for (uint32_t r = 0; r < f->n_regs; r++)
+        if (counts(e, next, r) && !f->regs[r].cta && (mg_has(e->scratch, r) || emit_unsaved(e, r)) &&
+            !mg_has(f->region.starts[f->region.start_of[next] - 1].constant, r))
+            emit_save(e, r + 1);
     if (parted(e, next)) {
         save_masks(e);
         emit_set_state(e, offsetof(struct cpu_warp, mask), emit_mask(e));
