@@ -59,7 +59,7 @@ static bool few_approx(const struct cpu_func *f)
 static bool is_approx(const struct form *x)
 {
     unsigned op = x->row->op;
-    bool ours = x->isa >= EMU_ISA_AVX2 && is_f32(x) && (x->row->key & ~(uint32_t)K_FTZ) == K_APPROX && !x->imm,
+    bool ours = x->isa >= EMU_ISA_AVX2 && is_real(x) && (x->row->key & ~(uint32_t)K_FTZ) == K_APPROX && !x->imm,
          shorter = op == MG_OP_ex2 || op == MG_OP_rcp || op == MG_OP_rsqrt || op == MG_OP_sqrt;
     return ours && ((x->isa == EMU_ISA_AVX512 && shorter) || few_approx(x->f));
 }

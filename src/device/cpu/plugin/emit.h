@@ -204,6 +204,7 @@ void emit_restore(struct emit *e, uint32_t reg);
 
 /* approx.c: vectors or scalars. emit_approx, emit_approx_quotient: with AVX2; emit_rounded: MXCSR's rounding, with
  * AVX-512 vectors; with AVX2 none of quotients */
+val emit_approx_double(struct emit *e, enum mg_op op, bool ftz, val x);
 val emit_approx(struct emit *e, enum mg_op op, bool ftz, val x);
 void emit_approx_quotient(struct emit *e, bool full, bool ftz, val *x);
 val emit_rounded(struct emit *e, enum mg_op op, unsigned mode, const val *x);

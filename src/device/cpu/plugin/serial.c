@@ -324,7 +324,7 @@ static void access(struct emit *e, val p)
 /* Does what one lane alone comes to have no code of its own? */
 static bool is_called(const struct cpu_inst *in)
 {
-    return in->kind == CPU_CALL || in->where == EMU_AT_LOCAL || !cpu_has_lane_code(in);
+    return in->kind == CPU_CALL || in->where == EMU_AT_LOCAL || (in->kind != CPU_ALU && !cpu_has_lane_code(in));
 }
 
 bool emit_lone(struct emit *e)
