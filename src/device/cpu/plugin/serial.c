@@ -508,6 +508,10 @@ static LLVMBasicBlockRef target(struct emit *e, uint32_t t)
 
 static void go(struct emit *e, uint32_t t)
 {
+    if (e->pure) {
+        LLVMBuildBr(B, target(e, t));
+        return;
+    }
     const struct cpu_serial *s = loop_of(e);
     bool inside = mg_has(s->blocks, t);
     if (inside && t > e->block) {
@@ -549,6 +553,10 @@ void emit_lane_end(struct emit *e)
     const struct cpu_inst *in = e->in;
     if (in->kind != CPU_CTL) {
         go(e, e->block + 1);
+        return;
+    }
+    if (e->pure && in->ctl == EMU_CTL_RET) {
+        emit_pure_end(e);
         return;
     }
     if (in->guard && in->target != in->fall) {
