@@ -51,7 +51,7 @@ struct own {
     const struct emu_cta *for_cta; /* whose places the call holds */
     uint64_t (*linear)[2];
     uint32_t cap;             /* linear registers of each warp; twice more for those of the CTA */
-    uint64_t linear_of;       /* emu_func.number: whose they are */
+    uint64_t linear_of;       /* whose they are: the complement of emu_func.number, which is a frame's */
     uint32_t *masks, n_masks; /* and its pending lanes, by block */
     const struct cpu_set *set;
     uint64_t **counts; /* by unit: what inserted code has counted (tally.c); NULL: nothing yet */
@@ -96,9 +96,9 @@ static void take_linear(struct emu_worker *wk, struct own *o, const struct emu_f
     size_t bytes = n * sizeof *o->linear;
     give_linear(wk, o);
     o->cap = n;
-    o->linear_of = fn->number;
+    o->linear_of = ~fn->number;
     o->linear = emu_room_take(wk->room, bytes);
-    if (o->linear && (bytes < LARGE_LINEAR || emu_room_was(o->linear) != fn->number)) memset(o->linear, 0, bytes);
+    if (o->linear && (bytes < LARGE_LINEAR || emu_room_was(o->linear) != o->linear_of)) memset(o->linear, 0, bytes);
     o->for_cta = NULL;
 }
 
