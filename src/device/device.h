@@ -217,6 +217,7 @@ struct mg_device_ops {
     void (*module_unload)(struct mg_dmod *mod);
     /* Is code faster where small functions stand in place of their calls (pass/pass.h)? NULL: no. */
     bool (*likes_inlined)(const struct mg_device *dev);
+    bool (*calls_arithmetic)(const struct mg_device *dev); /* ... but larger ones of arithmetic alone are called? */
     /* Another instance of the same text, of which nothing has run: its managed variables are `with`'s from now on.
      * May be NULL. */
     void (*module_share)(struct mg_dmod *mod, struct mg_dmod *with);

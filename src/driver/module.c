@@ -183,7 +183,8 @@ static cu_result parse(const char *text, size_t n, const char *file, struct mg_m
         *ir = NULL;
         e = mg_diag_err(d, MG_ERR_UNSUPPORTED, "32-bit addresses are not supported by any device since CUDA 9");
     }
-    if (!e && mg_drv.ops->likes_inlined && mg_drv.ops->likes_inlined(mg_drv.device)) mg_module_inline(*ir);
+    if (!e && mg_drv.ops->likes_inlined && mg_drv.ops->likes_inlined(mg_drv.device))
+        mg_module_inline(*ir, mg_drv.ops->calls_arithmetic(mg_drv.device));
     return !e ? CUE_SUCCESS : e == MG_ERR_NO_MEMORY ? CUE_OUT_OF_MEMORY : CUE_INVALID_PTX;
 }
 

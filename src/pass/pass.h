@@ -162,8 +162,9 @@ void mg_twin_drop_contexts(struct mg_twin *t);
 /* Puts small functions where they are called (pass/twin_inline.c): sites, nodes and lists of functions know nothing
  * of the copies. */
 void mg_twin_inline(struct mg_twin *t);
-/* The same in a module as it is loaded, for a compiler of ours: larger functions, which stay. */
-void mg_module_inline(struct mg_module *m);
+/* The same in a module as it is loaded, for a compiler of ours: larger functions, which stay. calls_arithmetic: it has
+ * functions for those of arithmetic alone, of which the larger ones are called. */
+void mg_module_inline(struct mg_module *m, bool calls_arithmetic);
 /* An access that goes astray below the kernel's shared memory, into words of ours, has the address that it has natively
  * (pass/twin_window.c). */
 void mg_twin_keep_window(struct mg_twin *t);

@@ -71,9 +71,10 @@ static mg_id plain_access(const struct mg_module *m, const struct mg_node *n, bo
     if ((f->op != MG_OP_ld && f->op != MG_OP_st) || !mg_form_has(f, MG_MOD_param) || f->vec || f->n_types != 1 ||
         n->n_opnds != 2)
         return 0;
-    const struct mg_opnd *at = &m->opnds.at[n->opnd + (*store ? 0 : 1)];
+    const struct mg_opnd *at = &m->opnds.at[n->opnd + (*store ? 0 : 1)], *value = &m->opnds.at[n->opnd + *store];
     *off = (uint32_t)at->val;
     *bits = mg_type_bits((enum mg_type)f->types[0]);
+    if (value->kind == MG_OPND_reg && mg_type_bits((enum mg_type)m->regs.at[value->id].type) != *bits) return 0;
     return at->kind == MG_OPND_addr && at->sub == MG_OPND_var && (*bits == 32 || *bits == 64) ? at->id : 0;
 }
 
@@ -308,19 +309,24 @@ static mg_id reg_of(struct site *s, mg_id formal, uint32_t off, uint32_t bits)
     return p ? p->reg : 0;
 }
 
-/* A load or store of a piece becomes a move; of one that only one side names, nothing. */
-static bool make_move(struct site *s, mg_id node, mg_id formal, bool store, uint32_t off, uint32_t bits)
+/* A plain access becomes a move. */
+static void move_to(struct mg_module *m, mg_id node, mg_id reg, bool store)
 {
-    struct mg_module *m = s->m;
-    mg_id reg = reg_of(s, formal, off, bits);
-    if (!reg) return false;
     char form[16] = "mov.";
     enum mg_type type = (enum mg_type)mg_node_form(m, &m->nodes.at[node])->types[0];
     strcat(form, mg_type_name(type));
     mg_id id = mg_form_intern(m, form, strlen(form));
     m->nodes.at[node].ref = id;
     m->opnds.at[m->nodes.at[node].opnd + (store ? 0 : 1)] = mg_o_reg(reg);
-    return true;
+}
+
+/* A load or store of a piece becomes a move; of one that only one side names, nothing. */
+static bool make_move(struct site *s, mg_id node, mg_id formal, bool store, uint32_t off, uint32_t bits)
+{
+    struct mg_module *m = s->m;
+    mg_id reg = reg_of(s, formal, off, bits);
+    if (reg) move_to(m, node, reg, store);
+    return reg;
 }
 
 struct copy {
@@ -613,7 +619,183 @@ static struct limits limits_of(uint32_t insts)
     return (struct limits){MOST_INSTS, growth, true};
 }
 
-void mg_module_inline(struct mg_module *m)
+/* ---- functions of arithmetic alone ------------------------------------------------------------------------- */
+
+/* Registers and constants; two halves of 64 bits */
+static bool has_plain_operands(const struct mg_module *m, const struct mg_node *x, bool move)
+{
+    for (uint32_t i = 0; i < x->n_opnds; i++) {
+        const struct mg_opnd *o = &m->opnds.at[x->opnd + i];
+        bool reg = (o->kind == MG_OPND_reg && !o->sub && !o->val) || o->kind == MG_OPND_not,
+             constant = o->kind == MG_OPND_imm || o->kind == MG_OPND_f32 || o->kind == MG_OPND_f64;
+        if (!reg && !constant && !(move && o->kind == MG_OPND_vec && o->n == 2)) return false;
+    }
+    return true;
+}
+
+/* Does the operation read and write registers alone, in a form that compilers of ours have code for? */
+static bool is_arithmetic(const struct mg_module *m, const struct mg_node *x)
+{
+    const struct mg_form *f = mg_node_form(m, x);
+    bool real = false, move = f->op == MG_OP_mov && f->types[0] == MG_TYPE_b64;
+    if (f->unknown || f->vec || mg_form_has(f, MG_MOD_cc) || mg_form_has(f, MG_MOD_sat) ||
+        !has_plain_operands(m, x, move))
+        return false;
+    for (unsigned k = 0; k < f->n_types; k++) {
+        enum mg_type t = (enum mg_type)f->types[k];
+        unsigned bits = mg_type_bits(t), kind = mg_type_kind(t);
+        if (kind == MG_TK_FLOAT ? t != MG_TYPE_f32 && t != MG_TYPE_f64 : kind > MG_TK_PRED) return false;
+        if (bits != 32 && bits != 64 && kind != MG_TK_PRED) return false;
+        real |= kind == MG_TK_FLOAT;
+    }
+    switch (f->op) {
+    case MG_OP_add:
+    case MG_OP_sub:
+    case MG_OP_mul:
+    case MG_OP_mad:
+    case MG_OP_fma:
+    case MG_OP_div:
+    case MG_OP_rcp:
+    case MG_OP_sqrt:
+        if (!real) return !mg_form_has(f, MG_MOD_hi);
+        if (f->types[0] == MG_TYPE_f64 && f->op == MG_OP_rcp && mg_form_has(f, MG_MOD_approx)) return true;
+        return !mg_form_has(f, MG_MOD_approx) && !mg_form_has(f, MG_MOD_full) &&
+               (!f->rounding || f->rounding == MG_MOD_rn);
+    case MG_OP_min:
+    case MG_OP_max:
+    case MG_OP_neg:
+    case MG_OP_abs:
+        return f->n_mods == f->n_types;
+    case MG_OP_mov:
+    case MG_OP_and:
+    case MG_OP_or:
+    case MG_OP_xor:
+    case MG_OP_not:
+    case MG_OP_shl:
+    case MG_OP_shr:
+    case MG_OP_selp:
+    case MG_OP_setp:
+    case MG_OP_cvt:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Instructions of a function that has nothing but arithmetic and branches forward, and one end, the last instruction.
+ * 0: it is no such function. */
+static uint32_t count_arithmetic(const struct mg_module *m, mg_id func, const struct limits *l)
+{
+    const struct mg_func *f = &m->funcs.at[func];
+    uint32_t n;
+    bool ended = false, store, ok = f->n_rets == 1 && f->n_params && is_leaf(m, func, l, &n);
+    struct mg_map passed = MG_MAP_INIT; /* labels */
+    MG_EACH_NODE(m, f, id)
+    {
+        const struct mg_node *x = &m->nodes.at[id];
+        uint32_t off, bits;
+        if (!ok) break;
+        if (x->kind == MG_NODE_label) mg_map_set(&passed, x->ref, 1);
+        if (x->kind != MG_NODE_inst) continue;
+        const struct mg_form *form = mg_node_form(m, x);
+        ok = !ended;
+        if (form->op == MG_OP_ret) {
+            ended = true;
+            ok &= !x->guard;
+        } else if (form->op == MG_OP_bra)
+            ok &= m->opnds.at[x->opnd].kind == MG_OPND_label && !mg_map_get(&passed, m->opnds.at[x->opnd].id, NULL);
+        else if (!plain_access(m, x, &store, &off, &bits))
+            ok &= is_arithmetic(m, x);
+    }
+    mg_map_release(&passed);
+    return ok && ended ? n : 0;
+}
+
+/* Does each parameter, and the result, pass as one piece? */
+static bool passes_whole(const struct site *s)
+{
+    const struct mg_func *f = &s->m->funcs.at[s->callee];
+    bool ok = s->n == f->n_params + f->n_rets;
+    for (uint32_t k = 0; k < s->n && ok; k++) {
+        const struct mg_var *v = &s->m->vars.at[s->pieces[k].var];
+        ok = !s->pieces[k].off && mg_var_bytes(v) * 8 == s->pieces[k].bits && !v->n_dims && !v->vec;
+    }
+    return ok;
+}
+
+/* Registers instead of variables, for the parameters and results of every name that the function has. */
+static void name_registers(struct mg_module *m, mg_id body)
+{
+    for (mg_id g = 1; g < m->funcs.n; g++) {
+        if (mg_func_body(m, g) != body) continue;
+        struct mg_func f = m->funcs.at[g];
+        for (uint32_t k = 0; k < f.n_params + f.n_rets; k++) {
+            mg_id id = k < f.n_params ? f.first_param + k : f.first_ret + (k - f.n_params);
+            mg_id reg = mg_module_add_reg(m, g, "__mg_a", (enum mg_type)m->vars.at[id].type);
+            struct mg_var *v = &m->vars.at[id];
+            v->is_reg_param = 1;
+            v->space = MG_SPACE_reg;
+            v->reg = reg;
+        }
+    }
+    MG_EACH_NODE(m, &m->funcs.at[body], id)
+    {
+        bool store;
+        uint32_t off, bits;
+        mg_id var = plain_access(m, &m->nodes.at[id], &store, &off, &bits);
+        if (var) move_to(m, id, m->vars.at[var].reg, store);
+    }
+}
+
+static void pass_in_registers(struct site *s)
+{
+    struct mg_module *m = s->m;
+    struct mg_call c;
+    replace_sides(s);
+    mg_call_read(m, s->node, &c);
+    for (int side = 0; side < 2; side++) {
+        struct mg_opnd list = m->opnds.at[m->nodes.at[s->node].opnd + (side ? c.rets : c.args)];
+        for (uint32_t k = 0; k < list.n; k++) {
+            struct mg_opnd o = m->opnds.at[list.id + k];
+            mg_id formal = o.kind == MG_OPND_var ? formal_of(s, o.id) : 0;
+            if (!formal) continue;
+            uint32_t bits = (uint32_t)mg_var_bytes(&m->vars.at[formal]) * 8;
+            mg_id reg = reg_of(s, formal, 0, bits);
+            m->opnds.at[list.id + k] = mg_o_reg(reg);
+        }
+    }
+}
+
+/* Larger functions of arithmetic alone that are called from several places stay, and take registers: compilers of ours
+ * make a function of them, too (device/cpu/pure.c). */
+static void keep_arithmetic(struct mg_module *m, const bool *taken)
+{
+    enum { LEAST_INSTS = 80, MOST_INSTS = 1000, LEAST_CALLS = 2 };
+    static const struct limits l = {MOST_INSTS, 0, true};
+    for (mg_id body = 1; body < m->funcs.n; body++) {
+        if (taken[body] || count_arithmetic(m, body, &l) < LEAST_INSTS) continue;
+        MG_VEC(struct site) sites = {0};
+        bool all = true;
+        for (mg_id f = 1; f < m->funcs.n; f++) MG_EACH_NODE(m, &m->funcs.at[f], id)
+            {
+                struct mg_call c;
+                if (m->nodes.at[id].kind != MG_NODE_inst || mg_node_form(m, &m->nodes.at[id])->op != MG_OP_call)
+                    continue;
+                mg_call_read(m, id, &c);
+                if (!c.func || mg_func_body(m, c.func) != body) continue;
+                struct site s = {.m = m, .l = &l, .func = f, .callee = body, .node = id};
+                all = all && can_inline(&s) && passes_whole(&s);
+                *mg_vec_push(&sites) = s;
+            }
+        if (all && sites.n >= LEAST_CALLS) {
+            for (uint32_t k = 0; k < sites.n; k++) pass_in_registers(&sites.at[k]);
+            name_registers(m, body);
+        }
+        mg_vec_release(&sites);
+    }
+}
+
+void mg_module_inline(struct mg_module *m, bool calls_arithmetic)
 {
     bool *taken = NULL;
     for (mg_id f = 1; f < m->funcs.n; f++) {
@@ -621,7 +803,10 @@ void mg_module_inline(struct mg_module *m)
         uint32_t n = m->funcs.at[f].first_node ? count_insts(m, f, &calls) : 0;
         if (!calls) continue;
         if (!m->fused) mg_contract_keep(m);
-        if (!taken) taken = mg_funcs_taken(m);
+        if (!taken) {
+            taken = mg_funcs_taken(m);
+            if (calls_arithmetic) keep_arithmetic(m, taken);
+        }
         const struct limits l = limits_of(n);
         inline_inner_first(m, f, &l, taken);
     }

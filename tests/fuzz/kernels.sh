@@ -19,6 +19,7 @@ compare "$(some 13 18 3)" emu:base,emu --tools lanes,memory,opcodes,values,funct
 if [ -e "$B/lib/margay/libmargay-cpu.so" ]; then # every kernel compiled before it runs
     compare "$(some 1 40 3)" emu,cpu
     compare 9 emu,cpu:avx2,cpu:base
+    compare "$(some 1 40 1)" emu,cpu:avx2,cpu --functions
     compare "$(some 13 18 2)" emu,cpu --tools lanes,memory,opcodes,values
     export MARGAY_CPU_LIVE=0 # as large functions are compiled
     compare "$(some 1 40 1)" emu,cpu

@@ -31,6 +31,12 @@ static bool likes_inlined(const struct mg_device *dev)
     return !dev->opts.check && !dev->opts.count_positions;
 }
 
+/* Without AVX2 sums with products have no code. */
+static bool calls_arithmetic(const struct mg_device *dev)
+{
+    return dev->isa >= EMU_ISA_AVX2;
+}
+
 const struct mg_device_ops *mg_cpu_ops(void)
 {
     static struct mg_device_ops ops;
@@ -41,6 +47,7 @@ const struct mg_device_ops *mg_cpu_ops(void)
         ops.open = open_device;
         ops.close = close_device;
         ops.likes_inlined = likes_inlined;
+        ops.calls_arithmetic = calls_arithmetic;
         ops.name = "cpu";
     }
     pthread_mutex_unlock(&lock);

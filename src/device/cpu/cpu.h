@@ -93,6 +93,7 @@ enum cpu_kind {
     CPU_CARRIED, /* of inserted code: which values lanes carry, s[0], of `bytes`, in the order `mode`; s[1]: what they
                     did before, s[2]: if at all */
     CPU_FENCE,
+    CPU_PURE, /* a call of a function of arithmetic alone (pure.c): d from list; callee: which */
 };
 
 struct cpu_inst { /* one emu_op; registers are numbers into regs plus one, 0: none */
@@ -116,6 +117,7 @@ struct cpu_inst { /* one emu_op; registers are numbers into regs plus one, 0: no
     uint32_t n_list; /* vector elements; or all registers a CPU_CALL may name */
     uint32_t cache;
     uint32_t target, fall; /* blocks */
+    uint32_t callee;
 };
 
 struct cpu_block {
@@ -256,8 +258,11 @@ struct cpu_func {
     bool is_kernel, suspects;
     struct cpu_serial *serials;
     uint32_t n_serials;
-    uint32_t *serial_of; /* by block: 1 + the serial loop that it is in */
-    uint32_t n_lone;     /* operations that one lane alone comes to */
+    uint32_t *serial_of;     /* by block: 1 + the serial loop that it is in */
+    uint32_t n_lone;         /* operations that one lane alone comes to */
+    bool pure;               /* arithmetic alone: it never leaves, and has no frame */
+    struct cpu_func **pures; /* those that it calls; owner: this one */
+    uint32_t n_pures;
     struct cpu_regions region;
     struct cpu_tallies tally;
 };
@@ -317,7 +322,7 @@ struct cpu_host { /* what compiled code calls */
 /* ---- the plugin ------------------------------------------------------------------------------- */
 
 #define CPU_PLUGIN_VERSION                                                                                             \
-    ((uint32_t)(13 + sizeof(struct cpu_func) * 16 + sizeof(struct cpu_reg) * 8192 +                                    \
+    ((uint32_t)(14 + sizeof(struct cpu_func) * 16 + sizeof(struct cpu_reg) * 8192 +                                    \
                 sizeof(struct cpu_call) * 1048576)) /* both sides have the same structs */
 #define CPU_SYMBOL "mg_warps"                       /* of the object's function: a cpu_code_fn */
 struct cpu_plugin {
@@ -348,7 +353,11 @@ enum cpu_kind
 cpu_lowered_kind(unsigned opcode); /* lower.c: of an operation of emu/operations.def, CPU_CALL: no code of its own */
 bool cpu_has_code(unsigned opcode, enum emu_isa isa); /* of a row of arithmetic, in any circumstances */
 struct cpu_func *cpu_lower(const struct emu_func *fn, const uint32_t dims[3], char *why, size_t why_bytes);
+struct cpu_func *cpu_lower_pure(const struct emu_func *fn, const uint32_t dims[3]); /* all registers stay in code */
 void cpu_func_free(struct cpu_func *f);
+/* pure.c: `in` is the call of operation ix; false: not of a function of arithmetic alone */
+bool cpu_lower_pure_call(struct cpu_func *f, uint32_t ix, struct cpu_inst *in);
+bool cpu_calls_pure(const struct cpu_func *f, const struct emu_func *fn);
 /* uses.c: calls fn for every register that an instruction reads or writes. A write that keeps lanes (guarded,
  * CPU_CALL) also counts as a read; must: written in all active lanes, whatever was there. */
 void cpu_each_use(const struct cpu_func *f, const struct cpu_inst *in, void (*fn)(void *, uint32_t reg), void *user);

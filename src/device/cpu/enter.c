@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/io.h"
+#include "device/emu/room.h"
 #include "device/mem.h"
 
 static void sync_exec(const struct emu_op *op, char *regs, uint32_t mask)
@@ -42,12 +43,15 @@ static bool is_entry(const struct emu_launch *l, const struct emu_op *op, const 
     return b && u->f->blocks[b - 1].entry;
 }
 
+#define LARGE_LINEAR (16u << 10)
+
 /* What a worker keeps for compiled code. */
 struct own {
     struct cpu_call call;
     const struct emu_cta *for_cta; /* whose places the call holds */
     uint64_t (*linear)[2];
     uint32_t cap;             /* linear registers of each warp; twice more for those of the CTA */
+    uint64_t linear_of;       /* whose they are: the complement of emu_func.number, which is a frame's */
     uint32_t *masks, n_masks; /* and its pending lanes, by block */
     const struct cpu_set *set;
     uint64_t **counts; /* by unit: what inserted code has counted (tally.c); NULL: nothing yet */
@@ -80,14 +84,27 @@ static bool can_count(struct own *o, const struct cpu_unit *u, uint64_t **counts
     return *counts || !bytes;
 }
 
-static bool make_room(struct own *o, const struct cpu_func *f, uint32_t warps)
+static void give_linear(struct emu_worker *wk, struct own *o)
 {
-    if (f->n_linear * (warps + 2) > o->cap) {
-        free(o->linear);
-        o->cap = f->n_linear * (warps + 2);
-        o->linear = calloc(o->cap, sizeof *o->linear);
-        o->for_cta = NULL;
-    }
+    emu_room_give(wk->room, o->linear, o->cap * sizeof *o->linear, o->linear_of);
+    o->linear = NULL;
+}
+
+/* Many linear registers are not cleared where they were the function's in a launch before, as large frames are not. */
+static void take_linear(struct emu_worker *wk, struct own *o, const struct emu_func *fn, uint32_t n)
+{
+    size_t bytes = n * sizeof *o->linear;
+    give_linear(wk, o);
+    o->cap = n;
+    o->linear_of = ~fn->number;
+    o->linear = emu_room_take(wk->room, bytes);
+    if (o->linear && (bytes < LARGE_LINEAR || emu_room_was(o->linear) != o->linear_of)) memset(o->linear, 0, bytes);
+    o->for_cta = NULL;
+}
+
+static bool make_room(struct emu_worker *wk, struct own *o, const struct cpu_func *f, uint32_t warps)
+{
+    if (f->n_linear * (warps + 2) > o->cap) take_linear(wk, o, f->fn, f->n_linear * (warps + 2));
     if (f->n_blocks * warps > o->n_masks) {
         free(o->masks);
         o->n_masks = f->n_blocks * warps;
@@ -249,7 +266,7 @@ static bool enter(struct emu_warp *w, struct emu_set *s, bool *again)
     struct own *own = own_of(wk);
     struct cpu_call *c = own ? &own->call : NULL;
     uint64_t *counts;
-    if (!c || !can_count(own, u, &counts) || !make_room(own, f, 1) ||
+    if (!c || !can_count(own, u, &counts) || !make_room(wk, own, f, 1) ||
         !take_pending(w, s, f, &f->blocks[ix - 1], own->masks))
         return false;
     const struct emu_cta *cta = w->cta;
@@ -510,7 +527,7 @@ static int run_ctas(struct emu_cta *c, uint64_t *at, uint64_t end)
                (!l->deadline_ns || mg_now_ns() < l->deadline_ns);
     struct own *o = can ? own_of(wk) : NULL;
     uint64_t *counts;
-    if (!o || !can_count(o, u, &counts) || !make_room(o, u->f, c->n_warps) || (l->l->cancel && *l->l->cancel))
+    if (!o || !can_count(o, u, &counts) || !make_room(wk, o, u->f, c->n_warps) || (l->l->cancel && *l->l->cancel))
         return EMU_CTA_NOT;
     const struct cpu_func *f = u->f;
     struct cpu_call *call = &o->call;
@@ -555,8 +572,8 @@ void cpu_enter_free(struct emu_worker *wk)
         free(o->counts[k]);
     }
     if (o) {
+        give_linear(wk, o);
         free(o->counts);
-        free(o->linear);
         free(o->masks);
     }
     free(o);

@@ -432,10 +432,12 @@ void cpu_find_settled(struct cpu_func *f)
     uint32_t *live = mg_arena_array(&f->arena, uint32_t, f->n_regs + 1),
              *of = mg_arena_array(&f->arena, uint32_t, f->n_blocks + 1), cut;
     const char *wish = mg_env(MG_ENV_CPU_LIVE);
+    if (f->pure) return; /* it has no frame */
     uint64_t sum = 0, merges = 0, most = wish ? strtoul(wish, NULL, 10) : MAX_LIVE;
     for (uint32_t b = 0; b < f->n_blocks; b++)
-        for (uint32_t r = 0; r < f->n_regs; r++)
-            live[r] += mg_has(f->blocks[b].live, r) || mg_has(f->blocks[b].keep, r);
+        for (uint32_t w = 0; w < f->reg_words; w++)
+            for (uint64_t m = f->blocks[b].live[w] | f->blocks[b].keep[w]; m; m &= m - 1)
+                live[64 * w + (uint32_t)__builtin_ctzll(m)]++;
     for (uint32_t r = 0; r < f->n_regs; r++) of[live[r]]++;
     for (cut = 0; cut <= f->n_blocks; cut++) {
         sum += (uint64_t)of[cut] * cut;

@@ -59,7 +59,7 @@ static bool few_approx(const struct cpu_func *f)
 static bool is_approx(const struct form *x)
 {
     unsigned op = x->row->op;
-    bool ours = x->isa >= EMU_ISA_AVX2 && is_f32(x) && (x->row->key & ~(uint32_t)K_FTZ) == K_APPROX && !x->imm,
+    bool ours = x->isa >= EMU_ISA_AVX2 && is_real(x) && (x->row->key & ~(uint32_t)K_FTZ) == K_APPROX && !x->imm,
          shorter = op == MG_OP_ex2 || op == MG_OP_rcp || op == MG_OP_rsqrt || op == MG_OP_sqrt;
     return ours && ((x->isa == EMU_ISA_AVX512 && shorter) || few_approx(x->f));
 }
@@ -524,6 +524,8 @@ static void lower_control(struct cpu_func *f, uint32_t ix, struct cpu_inst *in)
     in->d2 = cpu_reg_at(f, op->a.d2);
     switch ((enum emu_ctl)op->ctl) {
     case EMU_CTL_CALL:
+        if (!cpu_lower_pure_call(f, ix, in)) name_all(f, op, in, ix);
+        break;
     case EMU_CTL_CALLI:
     case EMU_CTL_BUILTIN:
         name_all(f, op, in, ix);
@@ -589,7 +591,7 @@ static void lower_op(struct cpu_func *f, uint32_t ix)
     f->suspects |= call_may_wait(op);
 }
 
-struct cpu_func *cpu_lower(const struct emu_func *fn, const uint32_t dims[3], char *why, size_t why_bytes)
+static struct cpu_func *lower(const struct emu_func *fn, const uint32_t dims[3], bool pure, char *why, size_t why_bytes)
 {
     if (fn->n_ops > CPU_MAX_LONE) {
         snprintf(why, why_bytes, "%u operations are more than the compiler takes", fn->n_ops);
@@ -601,6 +603,7 @@ struct cpu_func *cpu_lower(const struct emu_func *fn, const uint32_t dims[3], ch
     f->isa = fn->mod->dev->isa;
     f->slow_gathers = __builtin_cpu_is("amd");
     f->is_kernel = fn == fn->code->entry;
+    f->pure = pure;
     f->static_shared = fn->code->static_shared;
     memcpy(f->dims, dims, sizeof f->dims);
     list_regs(f);
@@ -637,9 +640,21 @@ struct cpu_func *cpu_lower(const struct emu_func *fn, const uint32_t dims[3], ch
     return f;
 }
 
+struct cpu_func *cpu_lower(const struct emu_func *fn, const uint32_t dims[3], char *why, size_t why_bytes)
+{
+    return lower(fn, dims, false, why, why_bytes);
+}
+struct cpu_func *cpu_lower_pure(const struct emu_func *fn, const uint32_t dims[3])
+{
+    char why[200];
+    return lower(fn, dims, true, why, sizeof why);
+}
+
 void cpu_func_free(struct cpu_func *f)
 {
     if (!f) return;
+    for (uint32_t k = 0; k < f->n_pures; k++) cpu_func_free(f->pures[k]);
+    free(f->pures);
     mg_arena_release(&f->arena);
     free(f);
 }

@@ -96,7 +96,9 @@ static struct loop_facts look_at_loop(const struct cpu_func *f, const uint64_t *
                 continue;
             }
             l.ops++;
-            if (in->kind != CPU_LOAD && in->kind != CPU_STORE)
+            if (in->kind == CPU_PURE)
+                l.alu += f->pures[in->callee]->n_insts;
+            else if (in->kind != CPU_LOAD && in->kind != CPU_STORE)
                 l.alu += in->kind != CPU_NOP && in->kind != CPU_CTL && in->kind != CPU_COUNT;
             else if (in->s[0] && f->regs[in->s[0] - 1].shape.varying)
                 l.apart += !(cpu_in_rows(f, in) && f->regs[in->s[0] - 1].row >= 16);

@@ -319,6 +319,16 @@ static struct value lane_result(struct shapes *z, const struct cpu_inst *in, uin
     case CPU_PARAM:
     case CPU_ACTIVEMASK:
         return linear(0, false);
+    case CPU_PURE: {
+        bool flat = true, halves = false;
+        for (uint32_t k = 0; k < in->n_list; k++) {
+            a = get(z, in->list[k]);
+            if (a.of.is == MG_AFFINE_NONE) return none;
+            flat &= is_flat(a);
+            halves |= a.halves;
+        }
+        return flat ? linear(0, halves) : vary;
+    }
     case CPU_CVTA:
         a = get(z, in->s[0]);
         a.aligned = false;

@@ -20,37 +20,46 @@ static void add_words(struct mg_sha256 *s, const uint64_t *set, uint32_t words)
     mg_sha256_add(s, set, words * sizeof *set);
 }
 
-static bool find_path(const struct cpu_func *f, bool whole, const char *maker, bool make, char *path)
+static void add_func(struct mg_sha256 *s, const struct cpu_func *f, bool whole)
 {
-    struct mg_sha256 s;
-    uint8_t h[32];
     const uint32_t head[] = {(uint32_t)f->isa, f->dims[0],          f->dims[1], f->dims[2],       f->is_kernel,
                              f->suspects,      f->region.own_sregs, f->n_regs,  f->n_insts,       f->n_blocks,
-                             f->entry,         f->n_linear,         whole,      f->static_shared, f->slow_gathers};
-    mg_sha256_init(&s);
-    mg_sha256_add(&s, magic, sizeof magic);
-    mg_sha256_add(&s, maker, strlen(maker) + 1);
-    mg_sha256_add(&s, head, sizeof head);
-    mg_sha256_add(&s, f->regs, f->n_regs * sizeof *f->regs);
-    if (f->n_tiles) mg_sha256_add(&s, f->tiles, f->n_tiles * sizeof *f->tiles);
+                             f->entry,         f->n_linear,         whole,      f->static_shared, f->slow_gathers,
+                             f->pure,          f->n_pures};
+    mg_sha256_add(s, head, sizeof head);
+    mg_sha256_add(s, f->regs, f->n_regs * sizeof *f->regs);
+    if (f->n_tiles) mg_sha256_add(s, f->tiles, f->n_tiles * sizeof *f->tiles);
     for (uint32_t i = 0; i < f->n_insts; i++) {
         struct cpu_inst in = f->insts[i];
         in.list = NULL;
         in.counts = NULL;
-        mg_sha256_add(&s, &in, sizeof in);
+        mg_sha256_add(s, &in, sizeof in);
         for (uint32_t k = 0; k < in.n_counts; k++)
-            mg_sha256_add(&s, &f->insts[i].counts[k].warps, sizeof f->insts[i].counts[k].warps);
-        if (in.n_list) mg_sha256_add(&s, f->insts[i].list, in.n_list * sizeof *f->insts[i].list);
+            mg_sha256_add(s, &f->insts[i].counts[k].warps, sizeof f->insts[i].counts[k].warps);
+        if (in.n_list) mg_sha256_add(s, f->insts[i].list, in.n_list * sizeof *f->insts[i].list);
     }
     for (uint32_t i = 0; i < f->n_blocks; i++) {
         const struct cpu_block *b = &f->blocks[i];
         const uint32_t at[] = {b->first, b->end, b->entry, b->merges, f->serial_of[i]};
-        mg_sha256_add(&s, at, sizeof at);
-        add_words(&s, b->front, f->block_words);
-        add_words(&s, b->live, f->reg_words);
-        add_words(&s, b->keep, f->reg_words);
-        for (int k = 0; k < 2; k++) add_words(&s, b->dirty[k], f->reg_words);
+        mg_sha256_add(s, at, sizeof at);
+        add_words(s, b->front, f->block_words);
+        add_words(s, b->live, f->reg_words);
+        add_words(s, b->keep, f->reg_words);
+        for (int k = 0; k < 2; k++) add_words(s, b->dirty[k], f->reg_words);
     }
+    for (uint32_t k = 0; k < f->fn->n_params && f->pure; k++)
+        mg_sha256_add(s, &f->fn->params[k].to, sizeof f->fn->params[k].to);
+    for (uint32_t k = 0; k < f->n_pures; k++) add_func(s, f->pures[k], whole);
+}
+
+static bool find_path(const struct cpu_func *f, bool whole, const char *maker, bool make, char *path)
+{
+    struct mg_sha256 s;
+    uint8_t h[32];
+    mg_sha256_init(&s);
+    mg_sha256_add(&s, magic, sizeof magic);
+    mg_sha256_add(&s, maker, strlen(maker) + 1);
+    add_func(&s, f, whole);
     mg_sha256_end(&s, h);
     return mg_cache_path("cpu", h, make, path);
 }

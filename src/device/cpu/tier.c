@@ -93,8 +93,9 @@ static bool compile_one(struct compiler *c, struct cpu_unit *u, bool whole, stru
 /* Code for whole CTAs first: often it is all that runs. */
 static void compile(struct compiler *c, struct cpu_set *s, uint32_t ix)
 {
-    struct cpu_unit *u = &s->units[ix];
+    struct cpu_unit *u = &s->units[ix], *kernel = &s->units[0];
     char why[600] = "";
+    if (ix && atomic_load_explicit(&kernel->code, memory_order_acquire) && cpu_calls_pure(kernel->f, u->fn)) return;
     u->f = cpu_lower(u->fn, s->dims, why, sizeof why);
     if (!u->f) {
         if (c->t->verbose) fprintf(stderr, "margay cpu: %s: emulated: %s\n", u->fn->code->kernel->name, why);

@@ -34,6 +34,7 @@ void cpu_each_use(const struct cpu_func *f, const struct cpu_inst *in, void (*fn
     case CPU_CALL:
     case CPU_STORE:
     case CPU_CTL:
+    case CPU_PURE:
         for (uint32_t k = 0; k < in->n_list; k++)
             if (in->list[k]) fn(user, in->list[k] - 1);
         break;
@@ -105,6 +106,7 @@ bool cpu_has_lane_code(const struct cpu_inst *in)
     case CPU_UNPACK:
     case CPU_PARAM:
     case CPU_CVTA:
+    case CPU_PURE:
         return true;
     case CPU_COUNT:
         return !in->s[0] && !(in->guard && cpu_counts_warps(in));

@@ -716,7 +716,8 @@ void emu_grid_run(struct mg_device *dev, const struct mg_launch *l, struct mg_la
     if (!e) {
         refuse(fault, MG_FAULT_MEMORY, l->kernel, "host memory ran out");
     } else if (prepare(dev, l, e, fault)) {
-        struct emu_pool *p = e->n_ctas > 1 && dev->n_workers > 1 ? pool_get(dev) : NULL;
+        bool shared = e->n_ctas > 1 && dev->n_workers > 1 && dev->n_cpus != 1; /* nobody can help on one processor */
+        struct emu_pool *p = shared ? pool_get(dev) : NULL;
         atomic_store(&e->joined, 1);
         if (dev->opts.check) mg_defined_enter();
         if (p) {

@@ -187,23 +187,20 @@ static val arithmetic_ftz(struct work *w, enum mg_op op, val *x)
     }
 }
 
-/* In a rounding that is not to nearest: vectors only */
-static val directed(struct work *w, const val *x)
-{
-    struct emit *e = w->e;
-    val v[3];
-    bool widen = !w->vec && emit_is(e, EMU_ISA_AVX512);
-    for (unsigned k = 0; k < 3; k++) v[k] = x[k] && widen ? emit_splat(e, x[k]) : x[k];
-    val r = emit_rounded(e, (enum mg_op)w->in->op, w->in->imm, v);
-    return !widen ? r : LLVMBuildExtractElement(B, r, LLVMConstInt(e->t.i32, 0, 0), "");
-}
-
 val emit_saturated(struct work *w, val r, bool wide)
 {
     struct emit *e = w->e;
     val top = LLVMBuildSelect(B, LLVMBuildFCmp(B, LLVMRealOLT, r, flit(w, wide, 1), ""), r, flit(w, wide, 1), "");
     r = LLVMBuildSelect(B, LLVMBuildFCmp(B, LLVMRealOGT, r, flit(w, wide, 0), ""), top, flit(w, wide, 0), "");
     return as_bits(w, r, wide);
+}
+
+static val approx_double(struct work *w)
+{
+    bool ftz = w->in->key & K_FTZ;
+    val r = emit_approx_double(w->e, (enum mg_op)w->in->op, ftz, w->x[0]);
+    if (ftz) return r;
+    return LLVMBuildSelect(w->e->b, ordered(w, as_float(w, w->x[0], true)), r, emit_one_nan(w, w->x[0], true), "");
 }
 
 val code_float(struct work *w)
@@ -213,7 +210,7 @@ val code_float(struct work *w)
     bool wide = w->in->t[0] == MG_TYPE_f64, ftz = w->in->key & K_FTZ;
     val x[3] = {NULL}, from[3], r;
     unsigned n;
-    if (w->in->key & K_APPROX && op != MG_OP_div) return emit_approx(e, op, ftz, w->x[0]);
+    if (w->in->key & K_APPROX && op != MG_OP_div) return wide ? approx_double(w) : emit_approx(e, op, ftz, w->x[0]);
     for (unsigned k = 0; k < 3; k++) {
         if (w->x[k]) x[k] = as_float(w, w->x[k], wide);
         if (w->x[k] && ftz) x[k] = emit_flushed(e, x[k]);
@@ -227,7 +224,7 @@ val code_float(struct work *w)
     if (ftz)
         r = arithmetic_ftz(w, op, x);
     else
-        r = w->in->imm ? directed(w, x) : arithmetic(w, op, x, wide, from, &n);
+        r = w->in->imm ? emit_rounded(e, op, w->in->imm, x) : arithmetic(w, op, x, wide, from, &n);
     if (w->in->key & K_SAT) return emit_saturated(w, r, wide);
     return wide ? payload(w, r, from, n) : as_bits(w, r, false); /* f32: whoever writes makes it canonical */
 }

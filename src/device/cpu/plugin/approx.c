@@ -149,7 +149,13 @@ val emit_rounded(struct emit *e, enum mg_op op, unsigned mode, const val *x)
                        : op == MG_OP_div ? "llvm.x86.avx512.div.ps.512"
                                          : "llvm.x86.avx512.vfmadd.ps.512";
     unsigned n = op == MG_OP_fma || op == MG_OP_mad ? 3 : 2;
-    val half[2], args[4];
+    val half[2], args[4], first = k32(e, 0);
+    if (!is_vector(x[0])) {
+        val none = LLVMGetPoison(LLVMVectorType(e->t.f32, 16));
+        for (unsigned k = 0; k < n; k++) args[k] = LLVMBuildInsertElement(B, none, x[k], first, "");
+        args[n] = k32(e, 8 | mode);
+        return LLVMBuildExtractElement(B, emit_intrinsic(e, name, NULL, 0, args, n + 1), first, "");
+    }
     for (unsigned h = 0; h < 2; h++) {
         for (unsigned k = 0; k < n; k++) args[k] = part_of(e, x[k], 16, h);
         args[n] = LLVMConstInt(e->t.i32, 8 | mode, 0);
@@ -407,6 +413,37 @@ static val rcp(struct emit *e, val u)
     return pick(e, LLVMIntUGT, a, MUFU_INF, like(e, u, NAN32), LLVMBuildOr(B, r, and32(e, u, 0x80000000), ""));
 }
 
+/* Of 1 to 2: its significand, from the 23 bits below it */
+static val rcp_of_one(struct emit *e, val m)
+{
+    val x = and32(e, m, 0xffff), t = sum(e, &t_rcp, shr(e, m, 16), x, square(e, shl(e, x, 1)));
+    return LLVMBuildAdd(B, t, like(e, m, 125u << 23), "");
+}
+
+/* mufu_rcp64 and mufu_rsq64: of upper words */
+static val rcp64(struct emit *e, val u)
+{
+    val a = and32(e, u, 0x7fffffff), m = shr(e, rcp_of_one(e, shl(e, and32(e, u, 0xfffff), 3)), 3),
+        zero = like(e, u, 0);
+    val r = LLVMBuildAdd(B, shl(e, LLVMBuildSub(B, like(e, u, 2046 - 127), shr(e, a, 20), ""), 20), m, "");
+    r = pick(e, LLVMIntSLT, r, 0x100000, zero, r);
+    r = pick(e, LLVMIntULT, a, 0x100000, like(e, u, 0x7ff00000), pick(e, LLVMIntUGE, a, 0x7ff00000, zero, r));
+    return pick(e, LLVMIntUGT, a, 0x7ff00000, like(e, u, NAN32), LLVMBuildOr(B, r, and32(e, u, 0x80000000), ""));
+}
+static val rsq(struct emit *e, val u);
+static val rsq64(struct emit *e, val u)
+{
+    val a = and32(e, u, 0x7fffffff), exp = LLVMBuildAdd(B, shr(e, a, 20), like(e, u, 1), "");
+    val odd = LLVMBuildAdd(B, and32(e, exp, 1), like(e, u, 127), "");
+    val m = rsq(e, LLVMBuildOr(B, shl(e, and32(e, a, 0xfffff), 3), shl(e, odd, 23), ""));
+    val r = LLVMBuildAdd(B, shl(e, LLVMBuildSub(B, like(e, u, 1023 + 512 - 127), shr(e, exp, 1), ""), 20), shr(e, m, 3),
+                         "");
+    r = pick(e, LLVMIntEQ, a, 0x7ff00000, like(e, u, 0), r);
+    r = pick(e, LLVMIntUGT, u, 0x7ff00000, like(e, u, NAN32), r);
+    val infinite = LLVMBuildOr(B, like(e, u, 0x7ff00000), and32(e, u, 0x80000000), "");
+    return pick(e, LLVMIntULT, a, 0x100000, infinite, r);
+}
+
 /* m and e as in mufu_rsq and mufu_sqrt */
 static void root(struct emit *e, val a, val *m, val *exp)
 {
@@ -603,6 +640,31 @@ val emit_approx(struct emit *e, enum mg_op op, bool ftz, val x)
         return times(e, fn(e, times(e, x, up)), down);
     }
     }
+}
+
+/* Of f64, as bits: the gross forms (.ftz) are functions of the upper word. A NaN: any where it is not gross. */
+val emit_approx_double(struct emit *e, enum mg_op op, bool ftz, val x)
+{
+    bool vec = is_vector(x);
+    LLVMTypeRef word = vec ? e->t.v32 : e->t.i32, real = vec ? e->t.vf64 : e->t.f64, bits = vec ? e->t.v64 : e->t.i64;
+    val half = emit_int(e, EMU_D, 32, vec), v = LLVMBuildBitCast(B, x, real, ""), zero = dlike(e, x, 0), wide = v;
+    val small = LLVMBuildFCmp(B, LLVMRealOLT, v, dlike(e, x, 0x1p-1022), "");
+    if (!ftz) wide = LLVMBuildFMul(B, v, LLVMBuildSelect(B, small, dlike(e, x, 0x1p54), dlike(e, x, 1), ""), "");
+    val u = LLVMBuildTrunc(B, LLVMBuildLShr(B, LLVMBuildBitCast(B, wide, bits, ""), half, ""), word, "");
+    u = op == MG_OP_rcp ? rcp64(e, u) : rsq64(e, u);
+    u = LLVMBuildShl(B, LLVMBuildZExt(B, u, bits, ""), half, "");
+    if (ftz) return u;
+    val y = LLVMBuildBitCast(B, u, real, ""), one = dlike(e, x, 1); /* as rsqrt_f64 */
+    val rest = fma_of(e, wide, LLVMBuildFNeg(B, LLVMBuildFMul(B, y, y, ""), ""), one);
+    val r = fma_of(e, fma_of(e, rest, dlike(e, x, 0.375), dlike(e, x, 0.5)), LLVMBuildFMul(B, y, rest, ""), y);
+    r = LLVMBuildFMul(B, r, LLVMBuildSelect(B, small, dlike(e, x, 0x1p27), one, ""), "");
+    r = LLVMBuildBitCast(B, r, bits, "");
+    val inf = emit_int(e, EMU_D, 0x7ff0000000000000, vec), sign = emit_int(e, EMU_D, 1ull << 63, vec);
+    r = LLVMBuildSelect(B, LLVMBuildICmp(B, LLVMIntEQ, x, inf, ""), emit_int(e, EMU_D, 0, vec), r, "");
+    val low =
+        LLVMBuildSelect(B, LLVMBuildFCmp(B, LLVMRealOEQ, v, zero, ""),
+                        LLVMBuildOr(B, LLVMBuildAnd(B, x, sign, ""), inf, ""), emit_int(e, EMU_D, NAN64, vec), "");
+    return LLVMBuildSelect(B, LLVMBuildFCmp(B, LLVMRealOGT, v, zero, ""), r, low, "");
 }
 
 /* div.approx and div.full, with a third operand the sum that decode_fuse.c makes of one: floats; ftz operands are

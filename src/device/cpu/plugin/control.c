@@ -303,6 +303,10 @@ static void branch(struct emit *e)
 static void exits(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
+    if (e->pure) {
+        emit_pure_end(e);
+        return;
+    }
     val m = emit_mask(e), taken = in->guard ? bits(e, emit_active(e)) : m;
     if (!e->f->is_kernel) { /* activations are the emulator's */
         if (!in->guard) {

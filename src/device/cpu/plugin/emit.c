@@ -113,6 +113,23 @@ static val slot(struct emit *e, LLVMTypeRef t)
     return LLVMBuildAlloca(e->b, t, "");
 }
 
+/* Variables */
+void emit_slots(struct emit *e)
+{
+    struct cpu_func *f = e->f;
+    val *const all[] = {&e->live,     &e->budget,   &e->cur,      &e->out.pc,
+                        &e->out.mask, &e->out.next, &e->out.stop, &e->out.from};
+    for (unsigned i = 0; i < MG_COUNT_OF(all); i++) *all[i] = slot(e, e->t.i32);
+    for (uint32_t b = 0; b < f->n_blocks; b++)
+        if (f->blocks[b].merges && !f->region.masks_settled) e->pend[b] = slot(e, e->t.i32);
+    for (uint32_t r = 0; r < f->n_regs; r++) {
+        const struct cpu_reg *reg = &f->regs[r];
+        if (reg->kind != CPU_REG_PLAIN || reg->cls == EMU_Q || reg->settled) continue;
+        LLVMTypeRef t = emit_type(e, (enum emu_class)reg->cls, reg->shape.varying);
+        for (int h = 0; h < (reg->shape.halves && !reg->shape.varying ? 2 : 1); h++) e->vars[r].at[h] = slot(e, t);
+    }
+}
+
 /* Once per call. */
 void emit_state_vars(struct emit *e)
 {
@@ -126,17 +143,7 @@ void emit_state_vars(struct emit *e)
     e->arg.outside = e->whole ? k32(e, 0) : emit_field(e, e->t.i32, offsetof(struct cpu_call, outside));
     e->arg.alone = e->whole ? k32(e, 0) : emit_field(e, e->t.i32, offsetof(struct cpu_call, alone));
     e->arg.n_warps = e->whole ? k32(e, f->region.n_warps) : emit_field(e, e->t.i32, offsetof(struct cpu_call, n_warps));
-    val *const all[] = {&e->live,     &e->budget,   &e->cur,      &e->out.pc,
-                        &e->out.mask, &e->out.next, &e->out.stop, &e->out.from};
-    for (unsigned i = 0; i < MG_COUNT_OF(all); i++) *all[i] = slot(e, e->t.i32);
-    for (uint32_t b = 0; b < f->n_blocks; b++)
-        if (f->blocks[b].merges && !f->region.masks_settled) e->pend[b] = slot(e, e->t.i32);
-    for (uint32_t r = 0; r < f->n_regs; r++) {
-        const struct cpu_reg *reg = &f->regs[r];
-        if (reg->kind != CPU_REG_PLAIN || reg->cls == EMU_Q || reg->settled) continue;
-        LLVMTypeRef t = emit_type(e, (enum emu_class)reg->cls, reg->shape.varying);
-        for (int h = 0; h < (reg->shape.halves && !reg->shape.varying ? 2 : 1); h++) e->vars[r].at[h] = slot(e, t);
-    }
+    emit_slots(e);
     e->at_warp = slot(e, e->t.i32);
 }
 
@@ -268,6 +275,9 @@ bool emit_instruction(struct emit *e)
     case CPU_STORE:
     case CPU_PARAM:
         emit_memory(e);
+        return true;
+    case CPU_PURE:
+        emit_pure_call(e);
         return true;
     case CPU_FENCE:
         LLVMBuildFence(B, LLVMAtomicOrderingSequentiallyConsistent, 0, "");
@@ -403,22 +413,30 @@ void emit_leave_blocks(struct emit *e)
 
 bool emit_begin(struct emit *e, LLVMModuleRef m, struct cpu_func *f, const char *name)
 {
+    LLVMContextRef c = LLVMGetModuleContext(m);
+    LLVMTypeRef ptr = LLVMPointerTypeInContext(c, 0), two[2] = {ptr, ptr};
+    val fn = LLVMAddFunction(m, name, LLVMFunctionType(LLVMInt32TypeInContext(c), two, 2, 0));
+    unsigned noalias = LLVMGetEnumAttributeKindForName("noalias", 7);
+    LLVMAddAttributeAtIndex(fn, 2, LLVMCreateEnumAttribute(c, noalias, 0));
+    e->call = LLVMGetParam(fn, 0);
+    e->counts = LLVMGetParam(fn, 1);
+    return emit_begin_in(e, m, f, fn);
+}
+
+bool emit_begin_in(struct emit *e, LLVMModuleRef m, struct cpu_func *f, val fn)
+{
     e->f = f;
     e->m = m;
+    e->fn = fn;
     e->c = LLVMGetModuleContext(m);
     e->b = LLVMCreateBuilderInContext(e->c);
     types(e);
     name_scopes(e);
-    e->fn = LLVMAddFunction(m, name, LLVMFunctionType(e->t.i32, (LLVMTypeRef[2]){e->t.ptr, e->t.ptr}, 2, 0));
-    unsigned nounwind = LLVMGetEnumAttributeKindForName("nounwind", 8),
-             noalias = LLVMGetEnumAttributeKindForName("noalias", 7);
+    unsigned nounwind = LLVMGetEnumAttributeKindForName("nounwind", 8);
     LLVMAddAttributeAtIndex(e->fn, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
                             LLVMCreateEnumAttribute(e->c, nounwind, 0));
     LLVMAddAttributeAtIndex(e->fn, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
                             LLVMCreateStringAttribute(e->c, "warn-stack-size", 15, "1048576", 7)); /* jit.c */
-    LLVMAddAttributeAtIndex(e->fn, 2, LLVMCreateEnumAttribute(e->c, noalias, 0));
-    e->call = LLVMGetParam(e->fn, 0);
-    e->counts = LLVMGetParam(e->fn, 1);
     e->vars = calloc(f->n_regs + 1, sizeof *e->vars);
     e->pend = calloc(f->n_blocks + 1, sizeof *e->pend);
     e->scratch = calloc(f->reg_words, sizeof *e->scratch);
@@ -431,8 +449,9 @@ bool emit_begin(struct emit *e, LLVMModuleRef m, struct cpu_func *f, const char 
     e->serial.vars = calloc(f->n_regs + 1, sizeof *e->serial.vars);
     e->serial.rooms = calloc(f->n_serials ? f->n_insts : 1, sizeof *e->serial.rooms);
     e->known = calloc(f->n_blocks + 1, sizeof *e->known);
-    bool ok = emit_chain_new(e) && e->known && e->serial.rooms && e->vars && e->pend && e->scratch && e->leaves &&
-              e->checked && e->group && e->ahead && e->turns && e->serial.loops && e->serial.vars;
+    e->pures = calloc(f->n_pures + 1, sizeof *e->pures);
+    bool ok = emit_chain_new(e) && e->known && e->pures && e->serial.rooms && e->vars && e->pend && e->scratch &&
+              e->leaves && e->checked && e->group && e->ahead && e->turns && e->serial.loops && e->serial.vars;
     for (int v = 0; v < VERSIONS; v++) {
         e->bb[v] = calloc(f->n_blocks + 1, sizeof *e->bb[v]);
         e->built[v] = calloc(f->n_blocks + 1, 1);
@@ -459,6 +478,7 @@ void emit_finish(struct emit *e)
     free(e->serial.vars);
     free(e->serial.rooms);
     free(e->known);
+    free(e->pures);
     emit_chain_free(e);
     for (int v = 0; v < VERSIONS; v++) {
         free(e->bb[v]);

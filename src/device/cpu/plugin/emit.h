@@ -124,8 +124,11 @@ struct emit {
     struct emit_room room;
     struct emit_serial serial;
     struct nan_chain chain;
-    struct known *known; /* by block */
-    struct whole *whole; /* whole CTAs (whole.c); NULL otherwise */
+    struct known *known;     /* by block */
+    struct whole *whole;     /* whole CTAs (whole.c); NULL otherwise */
+    struct pure *pure;       /* a function of arithmetic alone (pure.c); NULL otherwise */
+    struct pure_code *pures; /* by cpu_inst.callee */
+    val pure_room;           /* where arguments and result of one are, of vectors */
     val fn, call, counts;
     val at_warp;     /* alloca: the warp that runs */
     val warp, state; /* of that warp */
@@ -158,6 +161,17 @@ static inline val k64(struct emit *e, uint64_t v)
 {
     return LLVMConstInt(e->t.i64, v, 0);
 }
+
+/* pure.c */
+struct pure_code {
+    val vectors, lane; /* NULL: not made */
+};
+struct pure {
+    bool lane;
+    val result; /* of vectors: where it goes */
+};
+void emit_pure_call(struct emit *e);
+void emit_pure_end(struct emit *e); /* the operation that ends such a function */
 
 /* values.c */
 LLVMTypeRef emit_type(struct emit *e, enum emu_class c, bool vec);
@@ -204,6 +218,7 @@ void emit_restore(struct emit *e, uint32_t reg);
 
 /* approx.c: vectors or scalars. emit_approx, emit_approx_quotient: with AVX2; emit_rounded: MXCSR's rounding, with
  * AVX-512 vectors; with AVX2 none of quotients */
+val emit_approx_double(struct emit *e, enum mg_op op, bool ftz, val x);
 val emit_approx(struct emit *e, enum mg_op op, bool ftz, val x);
 void emit_approx_quotient(struct emit *e, bool full, bool ftz, val *x);
 val emit_rounded(struct emit *e, enum mg_op op, unsigned mode, const val *x);
@@ -329,8 +344,10 @@ bool emit_few_lanes(struct emit *e, uint32_t b, bool *done); /* few.c */
 bool emit_instruction(struct emit *e);
 LLVMBasicBlockRef emit_target(struct emit *e, int version, uint32_t b); /* where block b begins */
 bool emit_begin(struct emit *e, LLVMModuleRef m, struct cpu_func *f, const char *name);
-void emit_state_vars(struct emit *e);
-void emit_place(struct emit *e);  /* of the warp at_warp */
+bool emit_begin_in(struct emit *e, LLVMModuleRef m, struct cpu_func *f, val fn); /* fn: a declaration */
+void emit_slots(struct emit *e);                                                 /* variables */
+void emit_state_vars(struct emit *e);                                            /* ... and what is loaded once */
+void emit_place(struct emit *e);                                                 /* of the warp at_warp */
 void emit_clear(struct emit *e);  /* nothing of the warp before is left */
 bool emit_bodies(struct emit *e); /* every block that has been asked for */
 void emit_leave_blocks(struct emit *e);

@@ -324,7 +324,7 @@ static void access(struct emit *e, val p)
 /* Does what one lane alone comes to have no code of its own? */
 static bool is_called(const struct cpu_inst *in)
 {
-    return in->kind == CPU_CALL || in->where == EMU_AT_LOCAL || !cpu_has_lane_code(in);
+    return in->kind == CPU_CALL || in->where == EMU_AT_LOCAL || (in->kind != CPU_ALU && !cpu_has_lane_code(in));
 }
 
 bool emit_lone(struct emit *e)
@@ -508,6 +508,10 @@ static LLVMBasicBlockRef target(struct emit *e, uint32_t t)
 
 static void go(struct emit *e, uint32_t t)
 {
+    if (e->pure) {
+        LLVMBuildBr(B, target(e, t));
+        return;
+    }
     const struct cpu_serial *s = loop_of(e);
     bool inside = mg_has(s->blocks, t);
     if (inside && t > e->block) {
@@ -549,6 +553,10 @@ void emit_lane_end(struct emit *e)
     const struct cpu_inst *in = e->in;
     if (in->kind != CPU_CTL) {
         go(e, e->block + 1);
+        return;
+    }
+    if (e->pure && in->ctl == EMU_CTL_RET) {
+        emit_pure_end(e);
         return;
     }
     if (in->guard && in->target != in->fall) {
