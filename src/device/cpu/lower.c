@@ -634,6 +634,7 @@ struct cpu_func *cpu_lower(const struct emu_func *fn, const uint32_t dims[3], ch
     cpu_find_splits(f);
     cpu_find_tallies(f);
     cpu_find_idle(f);
+    cpu_find_fused(f);
     return f;
 }
 

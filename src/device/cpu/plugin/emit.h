@@ -328,9 +328,10 @@ bool emit_instruction(struct emit *e);
 LLVMBasicBlockRef emit_target(struct emit *e, int version, uint32_t b); /* where block b begins */
 bool emit_begin(struct emit *e, LLVMModuleRef m, struct cpu_func *f, const char *name);
 void emit_state_vars(struct emit *e);
-void emit_place(struct emit *e);  /* of the warp at_warp */
-void emit_clear(struct emit *e);  /* nothing of the warp before is left */
-bool emit_bodies(struct emit *e); /* every block that has been asked for */
+void emit_place(struct emit *e);       /* of the warp at_warp */
+void emit_clear(struct emit *e);       /* nothing of the warp before is left */
+void emit_clear_place(struct emit *e); /* ... but its registers */
+bool emit_bodies(struct emit *e);      /* every block that has been asked for */
 void emit_leave_blocks(struct emit *e);
 void emit_finish(struct emit *e);
 
