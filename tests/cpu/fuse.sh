@@ -50,7 +50,8 @@ class Kernel:
     __shared__ {self.type} s[{n}], u[{n}];
     int t = threadIdx.x;
     in += blockIdx.x * {t};
-    for (int i = t; i < {n}; i += {t}) s[i] = in[i * 7 % {t}], u[i] = in[(i * 3 + 1) % {t}];
+    s[t + {self.pad}] = in[t * 7 % {t}], u[t + {self.pad}] = in[(t * 3 + 1) % {t}];
+    if (t < {self.pad}) s[t] = in[t], u[t] = in[t / 2], s[t + {t + self.pad}] = in[t], u[t + {t + self.pad}] = 3;
     __syncthreads();
 {steps}    out[blockIdx.x * {t} + t] = {' + '.join(f'v{i}' for i in range(self.values))} + s[t + {self.pad}] - u[t + {self.pad}];
 }}
@@ -112,5 +113,6 @@ for k in json.load(sys.stdin)["kernels"]: print(k["name"], [(b["thread_entries"]
     done
 done
 grep -c Success emu.none.out > n && ! grep -v Success emu.none.out || { echo "FAIL: seed $seed: a launch failed"; cat emu.none.out; exit 1; }
-MARGAY_CPU_VERBOSE=1 "$MARGAY" run -q --workers 1 --device cpu -t none -- ./fuse 2>&1 | grep -q 'whole CTAs, .*, 18 regions fused' || { echo "FAIL: the scan's regions are not fused"; exit 1; }
+MARGAY_CPU_VERBOSE=1 "$MARGAY" run -q --workers 1 --device cpu -t none -- ./fuse 2>&1 | grep -o 'whole CTAs, .* [1-9][0-9]* regions fused' > fused
+grep -q ' 18 regions fused' fused && [ "$(wc -l < fused)" -gt 3 ] || { echo "FAIL: seed $seed: the scan's regions, or those of random kernels, are not fused"; exit 1; }
 echo "seed $seed: $(cat n) kernels"
