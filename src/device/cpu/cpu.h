@@ -146,6 +146,9 @@ struct cpu_start {
     uint64_t *idle[2]; /* blocks at whose end a warp with all lanes that takes the branch (1: does not) has nothing more
                           to do up to the stop, nor have those behind it */
     uint32_t rounds;   /* place in the array of counts: how often all warps came to a stop */
+    bool fused;        /* fuse.c: one of several that each warp runs one after the other; */
+    bool goes_on;      /* ... not the last of them: the next start follows */
+    bool down;         /* ... from the last warp to the first */
 };
 /* A loop that lanes go through one after the other. */
 struct cpu_serial {
@@ -216,6 +219,7 @@ struct cpu_regions { /* region.c: of whole-CTA code */
     uint32_t tail; /* lanes of the last warp, where they are not all */
     struct cpu_start *starts;
     uint32_t n_starts;
+    uint32_t n_fused;   /* of these, fuse.c */
     uint32_t *start_of; /* by block: 1 + start */
     bool *paused;       /* by block: a start where warps pause */
     bool loops;         /* there are jumps back */
@@ -402,6 +406,8 @@ bool cpu_branch_lanes(const struct cpu_func *f, uint32_t b, uint32_t warp,
                       uint32_t *lanes); /* who takes the branch at the block's end; false: not known */
 /* idle.c */
 void cpu_find_idle(struct cpu_func *f);
+/* fuse.c */
+void cpu_find_fused(struct cpu_func *f);
 /* tally.c */
 void cpu_find_tallies(struct cpu_func *f);
 bool cpu_is_placed(const struct cpu_func *f,

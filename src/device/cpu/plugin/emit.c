@@ -168,14 +168,20 @@ void emit_place(struct emit *e)
 void emit_clear(struct emit *e)
 {
     struct cpu_func *f = e->f;
-    val *const clear[] = {&e->cur, &e->out.pc, &e->out.mask, &e->out.next, &e->out.stop, &e->out.from};
-    for (unsigned i = 0; i < MG_COUNT_OF(clear); i++) LLVMBuildStore(B, k32(e, 0), *clear[i]);
-    for (uint32_t b = 0; b < f->n_blocks && !f->region.masks_settled; b++)
-        if (e->pend[b]) LLVMBuildStore(B, k32(e, 0), e->pend[b]);
+    emit_clear_place(e);
     for (uint32_t r = 0; r < f->n_regs; r++)
         for (int h = 0; h < 2; h++)
             if (e->vars[r].at[h] && !f->regs[r].settled)
                 LLVMBuildStore(B, LLVMConstNull(LLVMGetAllocatedType(e->vars[r].at[h])), e->vars[r].at[h]);
+}
+
+void emit_clear_place(struct emit *e)
+{
+    struct cpu_func *f = e->f;
+    val *const clear[] = {&e->cur, &e->out.pc, &e->out.mask, &e->out.next, &e->out.stop, &e->out.from};
+    for (unsigned i = 0; i < MG_COUNT_OF(clear); i++) LLVMBuildStore(B, k32(e, 0), *clear[i]);
+    for (uint32_t b = 0; b < f->n_blocks && !f->region.masks_settled; b++)
+        if (e->pend[b]) LLVMBuildStore(B, k32(e, 0), e->pend[b]);
 }
 
 /* The warp stops or has ended: the next one that can run, if any. */

@@ -348,8 +348,9 @@ bool emit_begin_in(struct emit *e, LLVMModuleRef m, struct cpu_func *f, val fn);
 void emit_slots(struct emit *e);                                                 /* variables */
 void emit_state_vars(struct emit *e);                                            /* ... and what is loaded once */
 void emit_place(struct emit *e);                                                 /* of the warp at_warp */
-void emit_clear(struct emit *e);  /* nothing of the warp before is left */
-bool emit_bodies(struct emit *e); /* every block that has been asked for */
+void emit_clear(struct emit *e);       /* nothing of the warp before is left */
+void emit_clear_place(struct emit *e); /* ... but its registers */
+bool emit_bodies(struct emit *e);      /* every block that has been asked for */
 void emit_leave_blocks(struct emit *e);
 void emit_finish(struct emit *e);
 

@@ -210,11 +210,11 @@ static bool jit_compile(void *p, struct cpu_func *f, bool whole, void **object, 
     }
     if (n_left && mg_env(MG_ENV_CPU_VERBOSE))
         fprintf(stderr,
-                "margay cpu: %s, %u operations, %u loops lane by lane, %u functions called, %u IR "
+                "margay cpu: %s, %u operations, %u loops lane by lane, %u regions fused, %u functions called, %u IR "
                 "instructions (%u after the passes): %.1f ms IR, %.1f passes, %.1f "
                 "code\n",
-                whole ? "whole CTAs" : "warps", whole ? f->region.n_ops : f->n_insts, f->n_serials, f->n_pures, n_ir,
-                n_left, t_emit, t_passes, lap(&clock));
+                whole ? "whole CTAs" : "warps", whole ? f->region.n_ops : f->n_insts, f->n_serials,
+                whole ? f->region.n_fused : 0, f->n_pures, n_ir, n_left, t_emit, t_passes, lap(&clock));
     LLVMDisposeModule(m);
     LLVMContextDispose(c);
     if (!ok) return false;

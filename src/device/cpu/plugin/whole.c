@@ -19,6 +19,7 @@ struct whole {
     struct reg_var *old, *now; /* allocas: registers of the CTA, in warp 0, when the round began and where it stops */
     LLVMBasicBlockRef *round;  /* by start */
     LLVMBasicBlockRef over;    /* the CTA has ended */
+    LLVMBasicBlockRef head;    /* of fused regions (fuse.c): where the loop over warps begins */
 };
 
 static val load32(struct emit *e, val at)
@@ -98,6 +99,23 @@ static val ahead(struct emit *e, const struct cpu_reg *r)
 static val as64(struct emit *e, val v)
 {
     return LLVMTypeOf(v) == e->t.i64 ? v : LLVMBuildZExt(B, v, e->t.i64, "");
+}
+
+/* Is the region behind a warp's stop its own next one (fuse.c)? Then registers stay where they are. */
+static bool goes_on(const struct emit *e)
+{
+    return e->whole->s->goes_on;
+}
+static bool follows(const struct emit *e)
+{
+    const struct cpu_start *s = e->whole->s;
+    return s > e->f->region.starts && s[-1].goes_on;
+}
+
+/* Does the register count behind the region that a warp goes on to? */
+static bool counts_later(const struct emit *e, uint32_t r)
+{
+    return counts(e, e->whole->s[1].stop / 2 - 1, r);
 }
 
 /* ---- stops -------------------------------------------------------------------------------------------------- */
@@ -184,6 +202,10 @@ void emit_stop(struct emit *e, bool barrier, uint32_t next)
     struct whole *w = e->whole;
     struct cpu_func *f = e->f;
     val id = k32(e, CPU_STOP(next, barrier));
+    if (w->s->fused && e->version == PART) { /* all lanes come to it */
+        LLVMBuildUnreachable(B);
+        return;
+    }
     if (barrier && e->version == PART) {
         emit_leave_if(e, LLVMBuildICmp(B, LLVMIntNE, load32(e, e->live), emit_mask(e), ""));
         if (!f->region.tail) {
@@ -199,10 +221,11 @@ void emit_stop(struct emit *e, bool barrier, uint32_t next)
         pass_stop(e, barrier, next);
         LLVMPositionBuilderAtEnd(B, same);
     }
-    tell_common(e, next, id);
+    if (!goes_on(e)) tell_common(e, next, id);
     dirty_here(e);
     for (uint32_t r = 0; r < f->n_regs; r++)
-        if (counts(e, next, r) && !f->regs[r].cta && (mg_has(e->scratch, r) || emit_unsaved(e, r)) &&
+        if (counts(e, next, r) && !f->regs[r].cta && (!goes_on(e) || counts_later(e, r)) &&
+            (mg_has(e->scratch, r) || emit_unsaved(e, r)) &&
             !mg_has(f->region.starts[f->region.start_of[next] - 1].constant, r))
             emit_save(e, r + 1);
     if (parted(e, next)) {
@@ -233,6 +256,10 @@ static void tail(struct emit *e)
     struct cpu_func *f = e->f;
     val uniform[2];
     LLVMPositionBuilderAtEnd(B, e->out.tail);
+    if (w->s->fused) { /* nothing can fault */
+        LLVMBuildUnreachable(B);
+        return;
+    }
     emit_tell_place(e);
     emit_set_state(e, offsetof(struct cpu_warp, live), load32(e, e->live));
     emit_set_state(e, offsetof(struct cpu_warp, budget), load32(e, e->budget));
@@ -273,6 +300,13 @@ static void begin(struct emit *e)
     struct cpu_func *f = e->f;
     uint32_t s = w->s->block;
     bool first = w->s == f->region.starts, apart = parted(e, s); /* a kernel's entry is no loop's */
+    e->in = NULL;
+    if (follows(e)) {
+        emit_clear_place(e);
+        LLVMBuildStore(B, k32(e, UINT32_MAX), e->cur);
+        LLVMBuildBr(B, emit_target(e, FULL, s));
+        return;
+    }
     emit_place(e);
     emit_clear(e);
     if (first || !f->region.lossy) {
@@ -288,7 +322,6 @@ static void begin(struct emit *e)
                    first || !f->region.loops ? k32(e, EMU_TURN_BUDGET)
                                              : emit_state(e, e->t.i32, offsetof(struct cpu_warp, budget)),
                    e->budget);
-    e->in = NULL;
     for (uint32_t r = 0; r < f->n_regs; r++) {
         const struct cpu_reg *reg = &f->regs[r];
         if (!counts(e, s, r)) continue;
@@ -396,11 +429,33 @@ static bool is_short(const struct emit *e)
            f->region.n_ops * f->region.n_warps <= MOST_OPS;
 }
 
+/* The next warp begins at the loop's head; behind the last one comes `end`. */
+static void next_warp(struct emit *e, LLVMBasicBlockRef end)
+{
+    const struct whole *w = e->whole;
+    val at = load32(e, e->at_warp), /* not e->warp: emit_idle */
+        k = w->s->down ? LLVMBuildNSWSub(B, at, k32(e, 1), "") : LLVMBuildAdd(B, at, k32(e, 1), ""),
+        more = w->s->down ? LLVMBuildICmp(B, LLVMIntNE, at, k32(e, 0), "")
+                          : LLVMBuildICmp(B, LLVMIntULT, k, k32(e, e->f->region.n_warps), "");
+    LLVMBuildStore(B, k, e->at_warp);
+    val branch = LLVMBuildCondBr(B, more, w->head, end);
+    if (is_short(e)) unroll(e, branch);
+}
+
+/* All warps have come through the region, and through those that it is fused with. */
+static void count_rounds(struct emit *e)
+{
+    const struct cpu_start *last = e->whole->s;
+    while (follows(e)) e->whole->s--;
+    for (; e->whole->s < last; e->whole->s++) emit_count_round(e);
+    emit_count_round(e);
+}
+
 static bool region(struct emit *e, uint32_t which)
 {
     struct whole *w = e->whole;
     struct cpu_func *f = e->f;
-    LLVMBasicBlockRef warp = emit_block(e, "warp"), end = emit_block(e, "end");
+    LLVMBasicBlockRef warp = emit_block(e, "warp"), end;
     w->s = &f->region.starts[which];
     memset(e->serial.loops, 0, f->n_serials * sizeof *e->serial.loops);
     for (int v = 0; v < VERSIONS; v++) {
@@ -419,26 +474,31 @@ static bool region(struct emit *e, uint32_t which)
     }
     e->out.done = emit_block(e, "done");
     e->out.tail = emit_block(e, "tail");
-    LLVMPositionBuilderAtEnd(B, w->round[which]);
-    LLVMBuildStore(B, k32(e, 0), w->common);
-    LLVMBuildStore(B, k32(e, 0), e->at_warp);
-    LLVMBuildBr(B, warp);
+    if (follows(e)) {
+        LLVMBuildBr(B, warp); /* from where the region before is done */
+        LLVMPositionBuilderAtEnd(B, w->round[which]);
+        LLVMBuildUnreachable(B);
+    } else {
+        LLVMPositionBuilderAtEnd(B, w->round[which]);
+        LLVMBuildStore(B, k32(e, 0), w->common);
+        LLVMBuildStore(B, k32(e, w->s->down ? f->region.n_warps - 1 : 0), e->at_warp);
+        LLVMBuildBr(B, warp);
+        w->head = warp;
+    }
     LLVMPositionBuilderAtEnd(B, warp);
     begin(e);
     if (!emit_bodies(e)) return false;
     emit_leave_blocks(e);
     tail(e);
     LLVMPositionBuilderAtEnd(B, e->out.done);
-    if (f->region.n_warps > 1) {
-        val k = LLVMBuildAdd(B, load32(e, e->at_warp), k32(e, 1), ""); /* not e->warp: emit_idle */
-        LLVMBuildStore(B, k, e->at_warp);
-        val more = LLVMBuildICmp(B, LLVMIntULT, k, k32(e, f->region.n_warps), ""),
-            branch = LLVMBuildCondBr(B, more, warp, end);
-        if (is_short(e)) unroll(e, branch);
-    } else
+    if (goes_on(e)) return true;
+    end = emit_block(e, "end");
+    if (f->region.n_warps > 1)
+        next_warp(e, end);
+    else
         LLVMBuildBr(B, end);
     LLVMPositionBuilderAtEnd(B, end);
-    emit_count_round(e);
+    count_rounds(e);
     round_over(e);
     return true;
 }
@@ -556,7 +616,10 @@ bool mg_emit_whole(LLVMModuleRef m, struct cpu_func *f, const char *name)
         wh.over = emit_block(e, "over");
         each_cta(e);
         for (uint32_t i = 0; i < f->region.n_starts && ok; i++) ok = region(e, i);
-        for (uint32_t i = 1; i < f->region.n_starts && ok; i++) emit_ahead_start(e, i, wh.round[i]);
+        for (uint32_t i = 1, head = 1; i < f->region.n_starts && ok; i++) {
+            if (!f->region.starts[i - 1].goes_on) head = i;
+            emit_ahead_start(e, i, wh.round[head]);
+        }
     }
     emit_finish(e);
     free(wh.after);
