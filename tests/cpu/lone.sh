@@ -18,7 +18,7 @@ static __device__ double many(double x, int n)
 {
     double v = x;
 #pragma unroll
-    for (int k = 0; k < 2; k++) v = pow(fabs(v) + 0.3 * k, 0.7 + 0.1 * k) + sin(v * 3) - exp(-fabs(v)) + (k + 3 == n ? nan("77") : 0);
+    for (int k = 0; k < 7; k++) v = sqrt(fabs(v) + 0.3 * k) / (1.5 + v * v) - exp(-fabs(v)) + log(2 + fabs(v)) + (k + 3 == n ? nan("77") : 0);
     return v;
 }
 template <typename T> __global__ void lone(const T *x, T *out, int n, int who)
@@ -32,7 +32,7 @@ template <typename T> __global__ void lone(const T *x, T *out, int n, int who)
         T own[24], v = all[3];
         for (int k = 0; k < 24; k++) own[(k * 7 + blockIdx.x) % 24] = (T)many(v + k, who) + all[k * 3];
         for (int k = 0; k < n % 11; k++) v += own[(k * 5) % 24] * (T)small((float)v, (float)k) + (T)sums((float)k, (float)v) * 2 + v;
-        out[N * GRID + blockIdx.x] = v;
+        out[N * GRID + blockIdx.x] = v + (T)pow(fabs((double)v), 0.7); /* a call */
         atomicAdd(&all[0], (T)1);
     }
     __syncthreads();
@@ -42,7 +42,7 @@ __global__ void turns(unsigned *out, unsigned rounds, double x)
 {
     unsigned v = threadIdx.x;
     if (threadIdx.x == 0) {
-        double d = many(x, 9);
+        double d = cos(x) * 0.9;
         for (unsigned k = 0; k < rounds; k++) v = v * 5 + (k ^ v >> 3);
         d = many(d, 9);
         v += (unsigned)(int)(d * 1000);
