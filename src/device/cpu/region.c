@@ -286,11 +286,40 @@ static bool taint(struct find *z, uint32_t b)
     return grew;
 }
 
+/* Of the warps that pause at the end of block b some have lanes that wait elsewhere, others none. Where the first of
+ * such lanes may wait warps part: all that is run from there on, up to blocks that all lanes come to. */
+static bool taint_waiting(struct find *z, uint32_t b, uint32_t next)
+{
+    struct cpu_func *f = z->f;
+    const uint64_t *waits = f->blocks[b].front;
+    uint64_t *seen = mg_xcalloc(2 * (size_t)f->block_words, sizeof *seen), *wall = seen + f->block_words;
+    uint32_t first = f->n_blocks, last = 0;
+    memcpy(wall, z->post + (size_t)next * f->block_words, f->block_words * sizeof *wall);
+    for (uint32_t x = 0; x < f->n_blocks; x++) {
+        if (!mg_has(waits, x)) continue;
+        mg_bits_meet(wall, z->post + (size_t)x * f->block_words, f->block_words);
+        first = MG_MIN(first, x);
+        last = x;
+    }
+    for (uint32_t x = 0; x < last; x++) mg_cut(wall, x);
+    mg_put(seen, next);
+    mg_graph_close(&f->within, seen, wall);
+    for (uint32_t x = 0; x < first; x++) mg_cut(seen, x);
+    mg_bits_join(seen, waits, f->block_words);
+    for (uint32_t w = 0; w < f->block_words; w++) seen[w] &= ~wall[w];
+    mg_graph_close(&f->within, seen, wall);
+    bool grew = mg_bits_join(z->tainted, seen, f->block_words);
+    free(seen);
+    return grew;
+}
+
 static bool find_taint(struct find *z)
 {
     bool grew = false;
     for (uint32_t b = 0; b < z->f->n_blocks; b++) {
         const struct cpu_inst *in = &z->f->insts[z->f->blocks[b].end - 1];
+        uint32_t stop = cpu_stop_of(z->f, b);
+        if (stop && !(stop & 1)) grew |= taint_waiting(z, b, stop / 2 - 1);
         if (in->kind == CPU_CTL && in->ctl == EMU_CTL_BRA && !guard_is_cta(z, in)) grew |= taint(z, b);
     }
     return grew;
