@@ -36,13 +36,18 @@ extern int cuCtxCreate_v2(void **, unsigned, int), cuCtxDestroy_v2(void *), cuMo
         }                                                                                                              \
     } while (0)
 
-/* Thread 7 stores `off` bytes behind where an array begins; a loop of n rounds. */
+/* Thread 7 stores `off` bytes behind where an array begins; a loop of n rounds. Six branches that part lanes, so that
+ * `lanes` has words in shared memory. */
+#define PART(bit)                                                                                                      \
+    "and.b32 %r4, %r2, " #bit ";\nsetp.eq.u32 %p2, %r4, 0;\n@%p2 bra PART" #bit ";\nadd.u32 %r5, %r5, 0;\nPART" #bit   \
+    ":\n"
 #define SHARE(name, store)                                                                                             \
     ".visible .entry " name                                                                                            \
     "(.param .u64 off, .param .u32 n)\n{\n.reg .pred %p<3>;\n.reg .b32 %r<6>;\n.reg .b64 %rd<2>;\n"                    \
     ".shared .align 16 .b8 s[1024];\nld.param.u32 %r1, [off];\nld.param.u32 %r5, [n];\nmov.u32 %r2, %tid.x;\n"         \
-    "mov.u32 %r3, s;\nmov.u32 %r4, 0;\nsetp.ne.u32 %p1, %r2, 7;\n@%p1 bra ROUND;\nadd.u32 %r1, %r1, %r3;\n" store     \
-    "ROUND: add.u32 %r4, %r4, 1;\nsetp.lt.u32 %p2, %r4, %r5;\n@%p2 bra ROUND;\nbar.sync 0;\nret;\n}\n"
+    "mov.u32 %r3, s;\n" PART(1) PART(2) PART(4) PART(8) PART(16)                                                       \
+        PART(32) "mov.u32 %r4, 0;\nsetp.ne.u32 %p1, %r2, 7;\n@%p1 bra ROUND;\nadd.u32 %r1, %r1, %r3;\n" store          \
+                 "ROUND: add.u32 %r4, %r4, 1;\nsetp.lt.u32 %p2, %r4, %r5;\n@%p2 bra ROUND;\nbar.sync 0;\nret;\n}\n"
 static const char ptx[] =
     ".version 7.0\n.target sm_70\n.address_size 64\n"
     ".visible .entry work(.param .u64 p)\n{\n.reg .pred %p<2>;\n.reg .b32 %r<4>;\n.reg .b64 %rd<4>;\n"
@@ -50,18 +55,22 @@ static const char ptx[] =
     "LOOP: ld.global.u32 %r3, [%rd3];\nadd.u32 %r3, %r3, 1;\nst.global.u32 [%rd3], %r3;\nadd.u32 %r2, %r2, 1;\nsetp.lt.u32 %p1, %r2, %r3;\n@%p1 bra DONE;\nsetp.lt.u32 %p1, %r2, 3;\n@%p1 bra LOOP;\nDONE: ret;\n}\n"
     ".visible .entry stray(.param .u64 p, .param .u64 v)\n{\n.reg .b64 %rd<3>;\nld.param.u64 %rd1, [p];\nld.param.u64 %rd2, [v];\nst.global.u64 [%rd1], %rd2;\nret;\n}\n"
     ".func poke(.param .u32 at, .param .u32 v)\n{\n.local .align 4 .b8 own[8];\n.reg .b32 %r<4>;\nld.param.u32 %r1, [at];\nld.param.u32 %r2, [v];\n"
-    "st.local.u32 [own], %r2;\nld.local.u32 %r3, [own];\nst.shared.u32 [%r1], %r3;\nret;\n}\n"
-    SHARE("share", "{\n.param .u32 at;\n.param .u32 v;\nst.param.u32 [at], %r1;\nst.param.u32 [v], %r2;\ncall.uni poke, (at, v);\n}\n")
-    SHARE("near", "setp.gt.u32 %p2, %r2, 999;\n@%p2 st.shared.u32 [%r1+-4], %r2;\nst.shared.u32 [%r1], %r2;\nst.shared.u32 [%r1+4], %r2;\n")
-    SHARE("generic", "cvt.u64.u32 %rd1, %r1;\ncvta.shared.u64 %rd1, %rd1;\nst.u32 [%rd1], %r2;\nst.u32 [%rd1+4], %r2;\n")
-    ".func (.param .u32 sum) down(.param .u32 n)\n{\n.reg .pred %p<2>;\n.reg .b32 %r<5>;\nld.param.u32 %r1, [n];\nmov.u32 %r2, 0;\n"
-    "setp.eq.u32 %p1, %r1, 0;\n@%p1 bra END;\nsub.u32 %r3, %r1, 1;\n"
-    "{\n.param .u32 a;\n.param .u32 b;\nst.param.u32 [a], %r3;\ncall.uni (b), down, (a);\nld.param.u32 %r2, [b];\n}\nadd.u32 %r2, %r2, 1;\n"
-    "END: st.param.u32 [sum], %r2;\nret;\n}\n"
-    ".visible .entry calls(.param .u64 off, .param .u32 n)\n{\n.reg .pred %p<2>;\n.reg .b32 %r<6>;\n.shared .align 16 .b8 s[1024];\n"
-    "ld.param.u32 %r1, [off];\nld.param.u32 %r5, [n];\nmov.u32 %r2, %tid.x;\nmov.u32 %r3, s;\nbar.sync 0;\nsetp.ne.u32 %p1, %r2, 7;\n@%p1 bra CALL;\n"
-    "add.u32 %r1, %r1, %r3;\nst.shared.u32 [%r1], %r2;\nCALL: bar.sync 0;\n"
-    "{\n.param .u32 a;\n.param .u32 b;\nst.param.u32 [a], %r5;\ncall.uni (b), down, (a);\nld.param.u32 %r4, [b];\n}\nst.shared.u32 [s], %r4;\nret;\n}\n";
+    "st.local.u32 [own], %r2;\nld.local.u32 %r3, [own];\nst.shared.u32 [%r1], %r3;\nret;\n}\n" SHARE(
+        "share",
+        "{\n.param .u32 at;\n.param .u32 v;\nst.param.u32 [at], %r1;\nst.param.u32 [v], %r2;\ncall.uni poke, (at, v);\n}\n")
+        SHARE(
+            "near",
+            "setp.gt.u32 %p2, %r2, 999;\n@%p2 st.shared.u32 [%r1+-4], %r2;\nst.shared.u32 [%r1], %r2;\nst.shared.u32 [%r1+4], %r2;\n")
+            SHARE(
+                "generic",
+                "cvt.u64.u32 %rd1, %r1;\ncvta.shared.u64 %rd1, %rd1;\nst.u32 [%rd1], %r2;\nst.u32 [%rd1+4], %r2;\n") ".func (.param .u32 sum) down(.param .u32 n)\n{\n.reg .pred %p<2>;\n.reg .b32 %r<5>;\nld.param.u32 %r1, [n];\nmov.u32 %r2, 0;\n"
+                                                                                                                     "setp.eq.u32 %p1, %r1, 0;\n@%p1 bra END;\nsub.u32 %r3, %r1, 1;\n"
+                                                                                                                     "{\n.param .u32 a;\n.param .u32 b;\nst.param.u32 [a], %r3;\ncall.uni (b), down, (a);\nld.param.u32 %r2, [b];\n}\nadd.u32 %r2, %r2, 1;\n"
+                                                                                                                     "END: st.param.u32 [sum], %r2;\nret;\n}\n"
+                                                                                                                     ".visible .entry calls(.param .u64 off, .param .u32 n)\n{\n.reg .pred %p<2>;\n.reg .b32 %r<6>;\n.shared .align 16 .b8 s[1024];\n"
+                                                                                                                     "ld.param.u32 %r1, [off];\nld.param.u32 %r5, [n];\nmov.u32 %r2, %tid.x;\nmov.u32 %r3, s;\nbar.sync 0;\nsetp.ne.u32 %p1, %r2, 7;\n@%p1 bra CALL;\n"
+                                                                                                                     "add.u32 %r1, %r1, %r3;\nst.shared.u32 [%r1], %r2;\nCALL: bar.sync 0;\n"
+                                                                                                                     "{\n.param .u32 a;\n.param .u32 b;\nst.param.u32 [a], %r5;\ncall.uni (b), down, (a);\nld.param.u32 %r4, [b];\n}\nst.shared.u32 [s], %r4;\nret;\n}\n";
 static void *work, *stray, *share, *calls, *near, *generic;
 static uint64_t buffer;
 

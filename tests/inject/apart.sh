@@ -100,8 +100,8 @@ kernel, inside = sys.argv[1], 0 <= int(sys.argv[2]) <= 1016
 r = json.load(open(kernel + '.json'))
 of = [l for l in r['launches'] if r['kernels'][l['kernel']]['name'] == kernel]
 assert len(of) == 1 and of[0]['complete'] == inside, of
-# 2 CTAs of 64 threads, one of each stores; 5 rounds
-if inside: assert of[0]['thread_entries'] == [128, 2, 640, 128], of
+# 2 CTAs of 64 threads, six branches that half of them take, one thread of each stores; 5 rounds
+if inside: assert of[0]['thread_entries'] == [128] + [64, 128] * 6 + [2, 640, 128], of
 assert r['coverage']['spoilt'] == 0, r['coverage']
 P
     done
