@@ -65,7 +65,7 @@ static val get(struct emit *e, val at)
  * one fetches for the next stays in the cache; and is it worth while (returned)? */
 static val look_at_warp(struct emit *e, uint64_t lines)
 {
-    struct turn *t = &e->turns[e->block];
+    struct turn *t = &e->ahead.turns[e->block];
     if (t->region == 1 + emit_region(e)) return t->worth;
     t->region = 1 + emit_region(e);
     if (!t->warp)
@@ -86,7 +86,7 @@ static val look_at_warp(struct emit *e, uint64_t lines)
 static void to_next_warp(struct emit *e, struct ahead *a, val at, val otherwise)
 {
     if (e->f->region.n_warps == 1) return;
-    const struct turn *t = &e->turns[e->block];
+    const struct turn *t = &e->ahead.turns[e->block];
     if (!a->first) a->first = variable(e, 0), a->step = variable(e, 0), a->far = variable(e, 0);
     val first = get(e, a->first),
         steps = LLVMBuildAnd(B, t->begins, LLVMBuildICmp(B, LLVMIntNE, e->warp, LLVMConstInt(e->t.i32, 0, 0), ""), "");
@@ -134,7 +134,7 @@ static void ahead_alone(struct emit *e, struct ahead *a, bool leads, const val *
 /* p: where the access is, n of them; moves: the operation whose check stands for it. */
 void emit_ahead(struct emit *e, uint32_t moves, const val *p, unsigned n, uint64_t bytes)
 {
-    struct ahead *a = &e->ahead[moves];
+    struct ahead *a = &e->ahead.ops[moves];
     const struct cpu_reg *r = e->in->s[0] ? &e->f->regs[e->in->s[0] - 1] : NULL;
     bool again = comes_again(e, false), alone = comes_again(e, true), load = e->in->kind == CPU_LOAD;
     uint64_t lines = MG_MIN((bytes + LINE - 1) / LINE, MOST_LINES);
@@ -159,7 +159,7 @@ void emit_ahead_start(struct emit *e, uint32_t which, LLVMBasicBlockRef bb)
 {
     LLVMPositionBuilderBefore(B, LLVMGetFirstInstruction(bb));
     for (uint32_t i = 0; i < e->f->n_insts; i++) {
-        const struct ahead *a = &e->ahead[i];
+        const struct ahead *a = &e->ahead.ops[i];
         uint32_t share = (a->lines + e->f->region.n_starts - 2) / (e->f->region.n_starts - 1),
                  from = (which - 1) * share;
         if (from >= a->lines) continue;

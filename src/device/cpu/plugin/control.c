@@ -303,7 +303,7 @@ static void branch(struct emit *e)
 static void exits(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
-    if (e->pure) {
+    if (e->pure.here) {
         emit_pure_end(e);
         return;
     }

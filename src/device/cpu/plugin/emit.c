@@ -449,15 +449,16 @@ bool emit_begin_in(struct emit *e, LLVMModuleRef m, struct cpu_func *f, val fn)
     e->leaves = calloc(f->n_blocks + 1, sizeof *e->leaves);
     e->checked = calloc(f->n_insts + 1, sizeof *e->checked);
     e->group = calloc(f->n_insts + 1, sizeof *e->group);
-    e->ahead = calloc(f->n_insts + 1, sizeof *e->ahead);
-    e->turns = calloc(f->n_blocks + 1, sizeof *e->turns);
+    e->ahead.ops = calloc(f->n_insts + 1, sizeof *e->ahead.ops);
+    e->ahead.turns = calloc(f->n_blocks + 1, sizeof *e->ahead.turns);
     e->serial.loops = calloc(f->n_serials + 1, sizeof *e->serial.loops);
     e->serial.vars = calloc(f->n_regs + 1, sizeof *e->serial.vars);
     e->serial.rooms = calloc(f->n_serials ? f->n_insts : 1, sizeof *e->serial.rooms);
     e->known = calloc(f->n_blocks + 1, sizeof *e->known);
-    e->pures = calloc(f->n_pures + 1, sizeof *e->pures);
-    bool ok = emit_chain_new(e) && e->known && e->pures && e->serial.rooms && e->vars && e->pend && e->scratch &&
-              e->leaves && e->checked && e->group && e->ahead && e->turns && e->serial.loops && e->serial.vars;
+    e->pure.code = calloc(f->n_pures + 1, sizeof *e->pure.code);
+    bool ok = emit_chain_new(e) && e->known && e->pure.code && e->serial.rooms && e->vars && e->pend && e->scratch &&
+              e->leaves && e->checked && e->group && e->ahead.ops && e->ahead.turns && e->serial.loops &&
+              e->serial.vars;
     for (int v = 0; v < VERSIONS; v++) {
         e->bb[v] = calloc(f->n_blocks + 1, sizeof *e->bb[v]);
         e->built[v] = calloc(f->n_blocks + 1, 1);
@@ -478,13 +479,13 @@ void emit_finish(struct emit *e)
     free(e->bounds);
     free(e->leaves);
     free(e->group);
-    free(e->ahead);
-    free(e->turns);
+    free(e->ahead.ops);
+    free(e->ahead.turns);
     free(e->serial.loops);
     free(e->serial.vars);
     free(e->serial.rooms);
     free(e->known);
-    free(e->pures);
+    free(e->pure.code);
     emit_chain_free(e);
     for (int v = 0; v < VERSIONS; v++) {
         free(e->bb[v]);

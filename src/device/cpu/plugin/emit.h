@@ -112,6 +112,16 @@ struct known { /* known.c, by block */
     uint32_t to[2], next[2]; /* who goes to block `to` comes to `next`; of lanes that end: next[0], UINT32_MAX: none */
 };
 
+struct emit_pure {          /* pure.c */
+    struct pure *here;      /* a function of arithmetic alone; NULL otherwise */
+    struct pure_code *code; /* by cpu_inst.callee */
+    val room;               /* where arguments and result of one are, of vectors */
+};
+struct emit_ahead {     /* ahead.c */
+    struct ahead *ops;  /* by operation */
+    struct turn *turns; /* by block */
+};
+
 struct emit {
     struct cpu_func *f;
     LLVMContextRef c;
@@ -124,11 +134,9 @@ struct emit {
     struct emit_room room;
     struct emit_serial serial;
     struct nan_chain chain;
-    struct known *known;     /* by block */
-    struct whole *whole;     /* whole CTAs (whole.c); NULL otherwise */
-    struct pure *pure;       /* a function of arithmetic alone (pure.c); NULL otherwise */
-    struct pure_code *pures; /* by cpu_inst.callee */
-    val pure_room;           /* where arguments and result of one are, of vectors */
+    struct known *known; /* by block */
+    struct whole *whole; /* whole CTAs (whole.c); NULL otherwise */
+    struct emit_pure pure;
     val fn, call, counts;
     val at_warp;     /* alloca: the warp that runs */
     val warp, state; /* of that warp */
@@ -148,8 +156,7 @@ struct emit {
     uint64_t *scratch;
     /* by operation */
     val (*group)[2]; /* host pointers of the accesses that it checks */
-    struct ahead *ahead;
-    struct turn *turns;
+    struct emit_ahead ahead;
     uint32_t *checked;     /* 1 + the one whose check stands for it too */
     struct bounds *bounds; /* what it may access, loaded once for all CTAs; NULL: where it is needed */
 };

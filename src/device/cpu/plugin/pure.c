@@ -31,12 +31,12 @@ static bool is_read(const struct cpu_func *f, uint32_t reg)
 
 void emit_pure_end(struct emit *e)
 {
-    val v = e->pure->lane ? emit_scalar(e, result(e->f), 0, false) : emit_vec(e, result(e->f), false);
-    if (e->pure->lane) {
+    val v = e->pure.here->lane ? emit_scalar(e, result(e->f), 0, false) : emit_vec(e, result(e->f), false);
+    if (e->pure.here->lane) {
         LLVMBuildRet(B, v);
         return;
     }
-    LLVMSetAlignment(LLVMBuildStore(B, v, e->pure->result), 64);
+    LLVMSetAlignment(LLVMBuildStore(B, v, e->pure.here->result), 64);
     LLVMBuildRetVoid(B);
 }
 
@@ -45,7 +45,7 @@ static bool vectors(struct emit *e)
 {
     struct cpu_func *f = e->f;
     val mask = LLVMGetParam(e->fn, 0), in = LLVMGetParam(e->fn, 1);
-    e->pure->result = LLVMGetParam(e->fn, 2);
+    e->pure.here->result = LLVMGetParam(e->fn, 2);
     emit_slots(e);
     emit_clear(e);
     for (uint32_t k = 0; k < f->fn->n_params; k++) {
@@ -93,7 +93,7 @@ static bool lane(struct emit *e)
 static val make(struct emit *e, uint32_t callee, bool one)
 {
     struct cpu_func *f = e->f->pures[callee];
-    val *at = one ? &e->pures[callee].lane : &e->pures[callee].vectors;
+    val *at = one ? &e->pure.code[callee].lane : &e->pure.code[callee].vectors;
     if (*at) return *at;
     char name[40];
     LLVMTypeRef args[32], t;
@@ -107,7 +107,7 @@ static val make(struct emit *e, uint32_t callee, bool one)
     *at = LLVMAddFunction(e->m, name, t);
     LLVMSetLinkage(*at, LLVMInternalLinkage);
     struct pure p = {.lane = one};
-    struct emit inner = {.f = f, .pure = &p};
+    struct emit inner = {.f = f, .pure.here = &p};
     bool ok = emit_begin_in(&inner, e->m, f, *at) && (one ? lane(&inner) : vectors(&inner));
     emit_finish(&inner);
     return ok ? *at : NULL;
@@ -138,13 +138,13 @@ static val call_vectors(struct emit *e)
     enum { MOST_ARGS = 16 };
     const struct cpu_inst *in = e->in;
     val fn = make(e, in->callee, false);
-    if (!e->pure_room) e->pure_room = room(e, (uint64_t)(MOST_ARGS + 1) * ROOM);
+    if (!e->pure.room) e->pure.room = room(e, (uint64_t)(MOST_ARGS + 1) * ROOM);
     for (uint32_t k = 0; k < in->n_list; k++)
         LLVMSetAlignment(
-            LLVMBuildStore(B, emit_vec(e, in->list[k], false), emit_at(e, e->pure_room, (uint64_t)(k + 1) * ROOM)), 64);
-    val args[3] = {emit_mask(e), emit_at(e, e->pure_room, ROOM), e->pure_room};
+            LLVMBuildStore(B, emit_vec(e, in->list[k], false), emit_at(e, e->pure.room, (uint64_t)(k + 1) * ROOM)), 64);
+    val args[3] = {emit_mask(e), emit_at(e, e->pure.room, ROOM), e->pure.room};
     LLVMBuildCall2(B, LLVMGlobalGetValueType(fn), fn, args, 3, "");
-    val v = LLVMBuildLoad2(B, class_type(e, e->f, in->d, true), e->pure_room, "");
+    val v = LLVMBuildLoad2(B, class_type(e, e->f, in->d, true), e->pure.room, "");
     LLVMSetAlignment(v, 64);
     return v;
 }

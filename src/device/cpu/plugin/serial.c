@@ -508,7 +508,7 @@ static LLVMBasicBlockRef target(struct emit *e, uint32_t t)
 
 static void go(struct emit *e, uint32_t t)
 {
-    if (e->pure) {
+    if (e->pure.here) {
         LLVMBuildBr(B, target(e, t));
         return;
     }
@@ -555,7 +555,7 @@ void emit_lane_end(struct emit *e)
         go(e, e->block + 1);
         return;
     }
-    if (e->pure && in->ctl == EMU_CTL_RET) {
+    if (e->pure.here && in->ctl == EMU_CTL_RET) {
         emit_pure_end(e);
         return;
     }
