@@ -18,7 +18,7 @@ static __device__ double many(double x, int n)
 {
     double v = x;
 #pragma unroll
-    for (int k = 0; k < 7; k++) v = sqrt(fabs(v) + 0.3 * k) / (1.5 + v * v) - exp(-fabs(v)) + log(2 + fabs(v)) + (k + 3 == n ? nan("77") : 0);
+    for (int k = 0; k < 4; k++) v = sqrt(fabs(v) + 0.3 * k) / (1.5 + v * v) - exp(-fabs(v)) + log(2 + fabs(v)) + (k + 3 == n ? nan("77") : 0);
     return v;
 }
 template <typename T> __global__ void lone(const T *x, T *out, int n, int who)
