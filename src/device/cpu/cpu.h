@@ -405,6 +405,7 @@ void cpu_find_splits(struct cpu_func *f);
 bool cpu_branch_lanes(const struct cpu_func *f, uint32_t b, uint32_t warp,
                       uint32_t *lanes); /* who takes the branch at the block's end; false: not known */
 /* idle.c */
+bool cpu_only_computes(const struct cpu_inst *in); /* it writes registers alone (or counts), from what registers hold */
 void cpu_find_idle(struct cpu_func *f);
 /* fuse.c */
 void cpu_find_fused(struct cpu_func *f);

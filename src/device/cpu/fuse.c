@@ -60,16 +60,8 @@ static bool may_run(struct fuse *z, const struct cpu_inst *in, uint32_t warp, ui
         return touch(z, in, warp, lanes, t);
     case CPU_CTL:
         return in->ctl == EMU_CTL_NEXT || in->ctl == EMU_CTL_BRA || in->ctl == EMU_CTL_BAR;
-    case CPU_CALL:
-    case CPU_TEXEL:
-    case CPU_ATOM:
-    case CPU_FENCE:
-    case CPU_ACTIVEMASK:
-    case CPU_REQUEST:
-    case CPU_CARRIED:
-        return false;
     default:
-        return true;
+        return cpu_only_computes(in);
     }
 }
 

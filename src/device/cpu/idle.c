@@ -30,10 +30,8 @@ static void look_at_write(void *user, uint32_t r, bool must)
     z->quiet &= z->f->regs[r].cta || (!mg_has(z->f->blocks[z->next].live, r) && !mg_has(z->f->blocks[z->next].keep, r));
 }
 
-/* Does the operation write registers alone, none that counts behind the stop unless it is the CTA's? */
-static bool is_quiet(struct find *z, uint32_t at)
+bool cpu_only_computes(const struct cpu_inst *in)
 {
-    const struct cpu_inst *in = &z->f->insts[at];
     switch ((enum cpu_kind)in->kind) {
     case CPU_CALL:
     case CPU_CTL:
@@ -46,13 +44,21 @@ static bool is_quiet(struct find *z, uint32_t at)
     case CPU_REQUEST:
     case CPU_CARRIED:
         return false;
-    case CPU_COUNT:
-        return cpu_site_always(z->f, z->which, &z->f->tally.sites[z->f->tally.site_at[at] - 1]);
     default:
-        z->quiet = true;
-        cpu_each_def(z->f, in, look_at_write, z);
-        return z->quiet;
+        return true;
     }
+}
+
+/* Does the operation write registers alone, none that counts behind the stop unless it is the CTA's? */
+static bool is_quiet(struct find *z, uint32_t at)
+{
+    const struct cpu_inst *in = &z->f->insts[at];
+    if (!cpu_only_computes(in)) return false;
+    if (in->kind == CPU_COUNT)
+        return cpu_site_always(z->f, z->which, &z->f->tally.sites[z->f->tally.site_at[at] - 1]);
+    z->quiet = true;
+    cpu_each_def(z->f, in, look_at_write, z);
+    return z->quiet;
 }
 
 static bool all_quiet(struct find *z, uint32_t b)
