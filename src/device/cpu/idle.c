@@ -54,8 +54,7 @@ static bool is_quiet(struct find *z, uint32_t at)
 {
     const struct cpu_inst *in = &z->f->insts[at];
     if (!cpu_only_computes(in)) return false;
-    if (in->kind == CPU_COUNT)
-        return cpu_site_always(z->f, z->which, &z->f->tally.sites[z->f->tally.site_at[at] - 1]);
+    if (in->kind == CPU_COUNT) return cpu_site_always(z->f, z->which, &z->f->tally.sites[z->f->tally.site_at[at] - 1]);
     z->quiet = true;
     cpu_each_def(z->f, in, look_at_write, z);
     return z->quiet;
