@@ -63,7 +63,11 @@ struct cpu_reg {
     bool fixed;  /* its value in warp 0 is known: base, in lanes 0 and 16 */
     bool likely; /* of rows: if lanes lie in such, they begin at base + step * the warp's number, in lanes 0 and 16 */
     uint64_t base[2];
-    uint64_t value; /* CPU_REG_CONST, known */
+    bool walks; /* it grows by walk[0] from one CTA to the next in x, by walk[1] from warp to warp, wherever it is
+                   read (walk.c) */
+    int64_t walk[2];
+    uint32_t widened; /* ... unless a word wraps that operation widened - 1 extends; 0: none may */
+    uint64_t value;   /* CPU_REG_CONST, known */
 };
 
 enum cpu_kind {
@@ -400,6 +404,10 @@ void cpu_find_lane_accesses(struct cpu_func *f, struct cpu_serial *s, uint32_t m
 void cpu_find_lane_ahead(struct cpu_func *f, struct cpu_serial *s);
 /* region.c */
 void cpu_find_regions(struct cpu_func *f);
+/* What a special register has in lanes 0 and 16 of warp 0, if that is known, and how it grows from warp to warp. */
+struct mg_affine cpu_special(const struct cpu_func *f, const struct cpu_reg *r, bool *fixed, uint64_t base[2]);
+/* What the operation makes of known values in lanes 0 and 16; false: not said here. */
+bool cpu_evaluate(const struct cpu_func *f, const struct cpu_inst *in, uint64_t s[3][2], uint64_t out[2]);
 /* split.c */
 void cpu_find_splits(struct cpu_func *f);
 bool cpu_branch_lanes(const struct cpu_func *f, uint32_t b, uint32_t warp,
@@ -409,6 +417,8 @@ bool cpu_only_computes(const struct cpu_inst *in); /* it writes registers alone 
 void cpu_find_idle(struct cpu_func *f);
 /* fuse.c */
 void cpu_find_fused(struct cpu_func *f);
+/* walk.c */
+void cpu_find_walks(struct cpu_func *f);
 /* tally.c */
 void cpu_find_tallies(struct cpu_func *f);
 bool cpu_is_placed(const struct cpu_func *f,

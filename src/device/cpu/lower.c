@@ -638,6 +638,7 @@ static struct cpu_func *lower(const struct emu_func *fn, const uint32_t dims[3],
     cpu_find_tallies(f);
     cpu_find_idle(f);
     cpu_find_fused(f);
+    cpu_find_walks(f);
     return f;
 }
 

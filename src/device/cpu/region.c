@@ -77,6 +77,14 @@ static struct value special(const struct cpu_func *f, const struct cpu_reg *r)
     }
 }
 
+struct mg_affine cpu_special(const struct cpu_func *f, const struct cpu_reg *r, bool *fixed, uint64_t base[2])
+{
+    struct value v = special(f, r);
+    *fixed = v.fixed;
+    memcpy(base, v.base, sizeof v.base);
+    return v.of;
+}
+
 static struct value get(const struct find *z, uint32_t reg)
 {
     if (!reg) return cta(0);
@@ -103,12 +111,11 @@ static uint64_t extended(unsigned t, uint64_t v)
     return mg_type_kind((enum mg_type)t) == MG_TK_SINT && v >> (n - 1) ? v | ~0ull << n : v;
 }
 
-/* What the operation makes of known bases; false: not said here. */
-static bool evaluate(const struct find *z, const struct cpu_inst *in, const struct value *s, uint64_t out[2])
+bool cpu_evaluate(const struct cpu_func *f, const struct cpu_inst *in, uint64_t s[3][2], uint64_t out[2])
 {
     unsigned t = in->t[0];
     for (int h = 0; h < 2; h++) {
-        uint64_t a = s[0].base[h], b = s[1].base[h], c = s[2].base[h];
+        uint64_t a = s[0][h], b = s[1][h], c = s[2][h];
         bool wide = in->key == K_WIDE;
         if (wide) a = extended(t, a), b = extended(t, b);
         if (in->kind == CPU_ALU && in->op != MG_OP_cvt && !cpu_is_integer(t) && !wide) return false;
@@ -153,7 +160,7 @@ static bool evaluate(const struct find *z, const struct cpu_inst *in, const stru
             default:
                 return false;
             }
-        if (z->f->regs[in->d - 1].cls != EMU_D) out[h] = (uint32_t)out[h];
+        if (f->regs[in->d - 1].cls != EMU_D) out[h] = (uint32_t)out[h];
     }
     return true;
 }
@@ -172,15 +179,17 @@ static struct value cta_result(const struct find *z, const struct cpu_inst *in)
     if (z->rows && in->kind == CPU_ALU && (in->op == MG_OP_min || in->op == MG_OP_max) && cpu_is_integer(in->t[0]) &&
         grows(z, in->s[0]) != grows(z, in->s[1]))
         return get(z, in->s[!grows(z, in->s[0])]); /* most likely it is not clamped where it is read (shape.c) */
-    struct value v = result_of(z, in), s[3];
+    struct value v = result_of(z, in);
+    uint64_t s[3][2];
     bool known = v.of.is == MG_AFFINE_STEP && in->d && z->f->regs[in->d - 1].cls != EMU_P &&
                  (in->kind == CPU_ALU || in->kind == CPU_MOV || in->kind == CPU_LOW || in->kind == CPU_ZEXT ||
                   in->kind == CPU_SEXT);
     for (int k = 0; k < 3; k++) {
-        s[k] = get(z, in->s[k]);
-        known &= !in->s[k] || s[k].fixed;
+        struct value from = get(z, in->s[k]);
+        memcpy(s[k], from.base, sizeof s[k]);
+        known &= !in->s[k] || from.fixed;
     }
-    v.fixed = known && evaluate(z, in, s, v.base);
+    v.fixed = known && cpu_evaluate(z->f, in, s, v.base);
     if (!v.fixed) v.base[0] = v.base[1] = 0;
     return v;
 }

@@ -137,8 +137,12 @@ bool cpu_defines(const struct cpu_func *f, const struct cpu_inst *in, uint32_t r
 
 bool cpu_constant_of(const struct cpu_func *f, uint32_t reg, int64_t *out)
 {
-    if (!reg || !cpu_is_constant(&f->regs[reg - 1])) return false;
-    const struct cpu_reg *r = &f->regs[reg - 1];
+    const struct cpu_reg *r = reg ? &f->regs[reg - 1] : NULL;
+    if (r && r->kind == CPU_REG_SREG && r->sreg == MG_SREG_ntid && r->comp < 3 && f->dims[r->comp]) {
+        *out = f->dims[r->comp];
+        return true;
+    }
+    if (!r || !cpu_is_constant(r)) return false;
     *out = r->cls == EMU_D ? (int64_t)r->value : (int32_t)r->value;
     return true;
 }

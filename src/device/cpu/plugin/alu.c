@@ -448,23 +448,32 @@ static void check_wrap(struct emit *e, uint32_t reg, bool sign)
     bool across = e->whole && r->cta && r->step; /* nor between warps: the 64-bit register is to be the CTA's too */
     if (r->kind != CPU_REG_PLAIN || r->cls != EMU_W || r->shape.varying) return;
     int64_t ends[2], warps = across ? r->step * (e->f->region.n_warps - 1) : 0;
+    unsigned parts = r->shape.halves ? 2 : 1;
+    struct walk_check w;
+    val ok = LLVMConstInt(e->t.i1, 1, 0), wide[2];
     cpu_lane_span(e->f, r->shape, UINT32_MAX, &ends[0], &ends[1]);
+    bool walks = e->in->d && e->f->regs[e->in->d - 1].widened == e->ix + 1 && reg == e->in->s[0] &&
+                 emit_walk_begin(e, &w, WALK_ALL, reg, ends[0], (uint64_t)(ends[1] - ends[0]) + 1, 1);
     ends[0] += MG_MIN(warps, 0);
     ends[1] += MG_MAX(warps, 0);
-    for (int h = 0; h < (r->shape.halves ? 2 : 1) && (ends[0] || ends[1]); h++) {
-        val base = emit_scalar(e, reg, h, true);
+    for (unsigned h = 0; h < parts && (ends[0] || ends[1] || walks); h++) {
+        val own = emit_scalar(e, reg, (int)h, true), base = own;
         if (across)
             base =
                 LLVMBuildSub(B, base, LLVMBuildMul(B, e->warp, LLVMConstInt(e->t.i32, (uint64_t)r->step, 0), ""), "");
-        val wide = sign ? LLVMBuildSExt(B, base, e->t.i64, "") : LLVMBuildZExt(B, base, e->t.i64, "");
+        val first = sign ? LLVMBuildSExt(B, base, e->t.i64, "") : LLVMBuildZExt(B, base, e->t.i64, "");
+        wide[h] = sign ? LLVMBuildSExt(B, own, e->t.i64, "") : LLVMBuildZExt(B, own, e->t.i64, "");
         for (int k = 0; k < 2; k++) {
             if (!ends[k]) continue;
-            val end = LLVMBuildAdd(B, wide, LLVMConstInt(e->t.i64, (uint64_t)ends[k], 0), ""),
+            val end = LLVMBuildAdd(B, first, LLVMConstInt(e->t.i64, (uint64_t)ends[k], 0), ""),
                 cut = LLVMBuildTrunc(B, end, e->t.i32, "");
             val back = sign ? LLVMBuildSExt(B, cut, e->t.i64, "") : LLVMBuildZExt(B, cut, e->t.i64, "");
-            emit_leave_if(e, LLVMBuildICmp(B, LLVMIntNE, end, back, ""));
+            ok = LLVMBuildAnd(B, ok, LLVMBuildICmp(B, LLVMIntEQ, end, back, ""), "");
         }
     }
+    if (walks)
+        ok = emit_walk_end(e, &w, ok, wide, parts, k64(e, sign ? (uint64_t)INT32_MIN : 0), k64(e, (uint64_t)1 << 32));
+    emit_leave_if(e, LLVMBuildNot(B, ok, ""));
 }
 
 static void write_one(struct emit *e, uint32_t reg, bool other)

@@ -117,8 +117,7 @@ static val slot(struct emit *e, LLVMTypeRef t)
 void emit_slots(struct emit *e)
 {
     struct cpu_func *f = e->f;
-    val *const all[] = {&e->live,     &e->budget,   &e->cur,      &e->out.pc,
-                        &e->out.mask, &e->out.next, &e->out.stop, &e->out.from};
+    val *const all[] = {&e->live, &e->budget, &e->cur, &e->out.mask, &e->out.next, &e->out.stop, &e->out.from};
     for (unsigned i = 0; i < MG_COUNT_OF(all); i++) *all[i] = slot(e, e->t.i32);
     for (uint32_t b = 0; b < f->n_blocks; b++)
         if (f->blocks[b].merges && !f->region.masks_settled) e->pend[b] = slot(e, e->t.i32);
@@ -144,6 +143,7 @@ void emit_state_vars(struct emit *e)
     e->arg.alone = e->whole ? k32(e, 0) : emit_field(e, e->t.i32, offsetof(struct cpu_call, alone));
     e->arg.n_warps = e->whole ? k32(e, f->region.n_warps) : emit_field(e, e->t.i32, offsetof(struct cpu_call, n_warps));
     emit_slots(e);
+    e->out.pc = emit_at(e, e->call, offsetof(struct cpu_call, pc));
     e->at_warp = slot(e, e->t.i32);
 }
 
@@ -178,7 +178,7 @@ void emit_clear(struct emit *e)
 void emit_clear_place(struct emit *e)
 {
     struct cpu_func *f = e->f;
-    val *const clear[] = {&e->cur, &e->out.pc, &e->out.mask, &e->out.next, &e->out.stop, &e->out.from};
+    val *const clear[] = {&e->cur, &e->out.mask, &e->out.next, &e->out.stop, &e->out.from};
     for (unsigned i = 0; i < MG_COUNT_OF(clear); i++) LLVMBuildStore(B, k32(e, 0), *clear[i]);
     for (uint32_t b = 0; b < f->n_blocks && !f->region.masks_settled; b++)
         if (e->pend[b]) LLVMBuildStore(B, k32(e, 0), e->pend[b]);
@@ -335,7 +335,6 @@ static void leave_tail(struct emit *e)
         mask = LLVMBuildLoad2(B, e->t.i32, e->out.mask, "");
     LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntEQ, kind, k32(e, 0), ""), out, stop);
     LLVMPositionBuilderAtEnd(B, out);
-    emit_set_field(e, offsetof(struct cpu_call, pc), pc);
     emit_set_field(e, offsetof(struct cpu_call, mask), mask);
     emit_set_field(e, offsetof(struct cpu_call, block), LLVMBuildLoad2(B, e->t.i32, e->out.from, ""));
     emit_set_field(e, offsetof(struct cpu_call, warp), e->warp);
@@ -481,6 +480,7 @@ void emit_finish(struct emit *e)
     free(e->group);
     free(e->ahead.ops);
     free(e->ahead.turns);
+    for (unsigned k = 0; k < WALKS; k++) free(e->ahead.walks[k]);
     free(e->serial.loops);
     free(e->serial.vars);
     free(e->serial.rooms);

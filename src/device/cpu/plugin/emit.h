@@ -117,9 +117,25 @@ struct emit_pure {          /* pure.c */
     struct pure_code *code; /* by cpu_inst.callee */
     val room;               /* where arguments and result of one are, of vectors */
 };
-struct emit_ahead {     /* ahead.c */
-    struct ahead *ops;  /* by operation */
-    struct turn *turns; /* by block */
+enum walk_which { WALK_ALL, WALK_SOME, WALK_KNOWN, WALKS }; /* lanes: all, some under a mask, those that are known */
+struct walk_slot {
+    val until; /* alloca: the check holds in CTAs whose number in x is less; NULL: not used */
+    bool used;
+    int64_t least;
+    uint64_t span;
+};
+struct walk_check { /* a check that is being made */
+    const struct cpu_reg *reg;
+    struct walk_slot *slot;
+    int64_t least, step;
+    uint64_t span;
+    val width; /* of the grid */
+    LLVMBasicBlockRef from, on;
+};
+struct emit_ahead {                 /* ahead.c, walk.c: of CTAs to come */
+    struct ahead *ops;              /* by operation */
+    struct turn *turns;             /* by block */
+    struct walk_slot *walks[WALKS]; /* by operation; NULL: none are to be used */
 };
 
 struct emit {
@@ -276,6 +292,15 @@ val emit_of_first(struct emit *e, val vec, val mask, val *differ); /* its value;
 /* rows.c */
 val emit_narrow_rows(struct emit *e, val at, unsigned row, unsigned step, val lanes, val *bases);
 val emit_places_hold(struct emit *e, val lanes, val *bases);
+/* walk.c: from the register's base on, in lane 0, `span` bytes from `least` on are to be inside, at multiples of align.
+ * Behind emit_walk_begin, if it says so, the builder stands where that is to be found out for the running warp;
+ * emit_walk_end takes what was found, the bases (two: of halves) and what may be accessed, and returns whether it
+ * holds. */
+bool emit_walk_begin(struct emit *e, struct walk_check *w, enum walk_which which, uint32_t reg, int64_t least,
+                     uint64_t span, uint32_t align);
+val emit_walk_end(struct emit *e, const struct walk_check *w, val ok, const val *base, unsigned n, val lo, val size);
+void emit_walk_new(struct emit *e);
+void emit_walk_row(struct emit *e, LLVMBasicBlockRef bb); /* at bb another row of the grid begins */
 /* pieces.c: rows in shared memory, loaded and stored as whole vectors at multiples of their size. Of the lanes given,
  * which are active and lie inside; others have any value, or keep theirs. */
 bool emit_in_pieces(struct emit *e, const struct cpu_inst *in);

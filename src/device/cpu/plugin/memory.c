@@ -1057,6 +1057,15 @@ static bool calls_here(struct emit *e)
     return n <= MOST_VECTORS;
 }
 
+/* A check of an access that may hold for CTAs to come (walk.c): `least` from its address on, in lane 0. */
+static bool begin_walk(struct emit *e, struct walk_check *w, const struct plan *p, enum walk_which which, int64_t least,
+                       uint64_t span)
+{
+    const struct cpu_inst *in = e->in;
+    if (in->where != EMU_AT_GLOBAL || in->base_w || !in->s[0] || e->f->regs[in->s[0] - 1].cls != EMU_D) return false;
+    return emit_walk_begin(e, w, which, in->s[0], least, span, p->size);
+}
+
 /* A linear access that is checked here or was by one before it. */
 static void access_all(struct emit *e, const struct plan *p)
 {
@@ -1081,6 +1090,9 @@ static void access_all(struct emit *e, const struct plan *p)
         uint64_t span = (uint64_t)(most - least) + p->size;
         gather_group(e, &lo, &hi);
         emit_bounds(e, in, &a.lo, &a.size);
+        struct walk_check w;
+        bool walks = begin_walk(e, &w, p, e->version == FULL ? WALK_ALL : WALK_SOME, lo - in->off + least,
+                                span + (uint64_t)(hi - lo));
         for (int h = 0; h < (p->s.halves ? 2 : 1); h++) {
             val from = LLVMBuildAdd(B, a.at[h], k64(e, (uint64_t)(lo - in->off + least)), ""),
                 bytes = k64(e, span + (uint64_t)(hi - lo));
@@ -1100,6 +1112,7 @@ static void access_all(struct emit *e, const struct plan *p)
             val one = inside(e, &a, from, bytes, p->size);
             ok = ok ? LLVMBuildAnd(B, ok, one, "") : one;
         }
+        if (walks) ok = emit_walk_end(e, &w, ok, a.at, p->s.halves ? 2 : 1, a.lo, a.size);
         if (calls_here(e))
             next = emit_call_unless(e, ok);
         else
@@ -1284,7 +1297,15 @@ static void access_any(struct emit *e)
     }
     emit_bounds(e, in, &a.lo, &a.size);
     val ok = NULL, rows = NULL, bases[8];
-    if (p.run) {
+    if (p.run && store && masked) {
+        val base = emit_address(e, in, false, 0), lanes = in->guard ? emit_active(e) : emit_lanes(e);
+        struct walk_check w;
+        int64_t least, most;
+        cpu_lane_span(e->f, s, UINT32_MAX, &least, &most);
+        bool walks = begin_walk(e, &w, &p, WALK_SOME, least, (uint64_t)(most - least) + size);
+        ok = runs_inside(e, &p, &a, lanes);
+        if (walks) ok = emit_walk_end(e, &w, ok, &base, 1, a.lo, a.size);
+    } else if (p.run) {
         ok = runs_inside(e, &p, &a, in->guard ? emit_active(e) : emit_lanes(e));
     } else if (a.linear) {
         uint64_t span = s.stride ? (uint64_t)size * (s.halves ? 16 : 32) : size;
@@ -1343,15 +1364,23 @@ static LLVMBasicBlockRef emit_known(struct emit *e)
     const struct cpu_inst *in = e->in;
     struct plan p = plan_of(e, in, e->version);
     LLVMBasicBlockRef few = emit_block(e, "few"), other = emit_block(e, "other"), next = emit_block(e, "accessed");
-    val ok = LLVMBuildICmp(B, LLVMIntEQ, e->mask, k32(e, lanes), "");
+    val those = LLVMBuildICmp(B, LLVMIntEQ, e->mask, k32(e, lanes), ""), ok = those;
     if (!lanes_surely_inside(e, &p, lanes, e->f->blocks[e->block].few_warps)) {
         struct access a = {0};
         int64_t least, most;
         cpu_lane_span(e->f, p.s, lanes, &least, &most);
         emit_bounds(e, in, &a.lo, &a.size);
-        val from = LLVMBuildAdd(B, emit_address(e, in, false, 0), k64(e, (uint64_t)least), "");
+        LLVMBasicBlockRef here = emit_block(e, "those");
+        LLVMBuildCondBr(B, those, here, other);
+        LLVMPositionBuilderAtEnd(B, here);
+        struct walk_check w;
+        uint64_t span = (uint64_t)(most - least) + p.size;
+        val at = emit_address(e, in, false, 0);
+        bool walks = begin_walk(e, &w, &p, WALK_KNOWN, least, span);
+        val from = LLVMBuildAdd(B, at, k64(e, (uint64_t)least), "");
         if (in->where == EMU_AT_SHARED) from = LLVMBuildAnd(B, from, k64(e, UINT32_MAX), "");
-        ok = LLVMBuildAnd(B, ok, inside(e, &a, from, k64(e, (uint64_t)(most - least) + p.size), p.size), "");
+        ok = inside(e, &a, from, k64(e, span), p.size);
+        if (walks) ok = emit_walk_end(e, &w, ok, &at, 1, a.lo, a.size);
         for (unsigned i = 0; i < 32; i++) /* they lie at multiples of their size if the least does */
             if (lanes >> i & 1 && (cpu_lane_offset(e->f, p.s, i) - least) % (int64_t)p.size)
                 ok = LLVMConstInt(e->t.i1, 0, 0);
@@ -1366,6 +1395,17 @@ static LLVMBasicBlockRef emit_known(struct emit *e)
     return next;
 }
 
+static val all_runs_inside(struct emit *e, const struct plan *p, const struct access *a)
+{
+    struct walk_check w;
+    int64_t least, most;
+    cpu_lane_span(e->f, p->s, UINT32_MAX, &least, &most);
+    val at = emit_address(e, e->in, false, 0);
+    bool walks = begin_walk(e, &w, p, WALK_SOME, least, (uint64_t)(most - least) + p->size);
+    val ok = runs_inside(e, p, a, NULL);
+    return walks ? emit_walk_end(e, &w, ok, &at, 1, a->lo, a->size) : ok;
+}
+
 /* ... a load of some lanes of a tile, if all lie inside: then idle ones are loaded, too. */
 static LLVMBasicBlockRef emit_all_runs(struct emit *e)
 {
@@ -1375,7 +1415,7 @@ static LLVMBasicBlockRef emit_all_runs(struct emit *e)
     if (!p.run || in->kind != CPU_LOAD || in->where != EMU_AT_GLOBAL || (e->version == FULL && !in->guard)) return NULL;
     LLVMBasicBlockRef sure = emit_block(e, "sure"), other = emit_block(e, "other"), next = emit_block(e, "accessed");
     emit_bounds(e, in, &a.lo, &a.size);
-    LLVMBuildCondBr(B, runs_inside(e, &p, &a, NULL), sure, other);
+    LLVMBuildCondBr(B, all_runs_inside(e, &p, &a), sure, other);
     LLVMPositionBuilderAtEnd(B, sure);
     val cached = e->lanes;
     access_runs(e, &p, base_of_runs(e), true);

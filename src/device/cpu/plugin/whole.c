@@ -19,6 +19,7 @@ struct whole {
     struct reg_var *old, *now; /* allocas: registers of the CTA, in warp 0, when the round began and where it stops */
     LLVMBasicBlockRef *round;  /* by start */
     LLVMBasicBlockRef over;    /* the CTA has ended */
+    LLVMBasicBlockRef row;     /* so has the grid's row */
     LLVMBasicBlockRef head;    /* of fused regions (fuse.c): where the loop over warps begins */
 };
 
@@ -264,7 +265,6 @@ static void tail(struct emit *e)
     emit_set_state(e, offsetof(struct cpu_warp, live), load32(e, e->live));
     emit_set_state(e, offsetof(struct cpu_warp, budget), load32(e, e->budget));
     val inside = is_zero(e, load32(e, e->out.stop));
-    emit_set_field(e, offsetof(struct cpu_call, pc), load32(e, e->out.pc));
     emit_set_field(e, offsetof(struct cpu_call, mask), load32(e, e->out.mask));
     emit_set_field(e, offsetof(struct cpu_call, block), load32(e, e->out.from));
     emit_set_field(e, offsetof(struct cpu_call, warp), LLVMBuildSelect(B, inside, e->warp, load32(e, e->out.next), ""));
@@ -596,6 +596,7 @@ static void each_cta(struct emit *e)
         carry[k] = emit_block(e, "row");
         LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntULT, x, w->grid[k], ""), begin_cta, carry[k]);
         LLVMPositionBuilderAtEnd(B, carry[k]);
+        if (!k) w->row = carry[k];
         LLVMBuildStore(B, k32(e, 0), w->id[k]);
     }
     LLVMBuildBr(B, begin_cta);
@@ -612,6 +613,7 @@ bool mg_emit_whole(LLVMModuleRef m, struct cpu_func *f, const char *name)
     bool ok = emit_begin(e, m, f, name) && wh.after && wh.old && wh.now && wh.round;
     if (ok) {
         prologue(e);
+        emit_walk_new(e);
         for (uint32_t i = 0; i < f->region.n_starts; i++) wh.round[i] = emit_block(e, "round");
         wh.over = emit_block(e, "over");
         each_cta(e);
@@ -620,6 +622,7 @@ bool mg_emit_whole(LLVMModuleRef m, struct cpu_func *f, const char *name)
             if (!f->region.starts[i - 1].goes_on) head = i;
             emit_ahead_start(e, i, wh.round[head]);
         }
+        if (ok) emit_walk_row(e, wh.row);
     }
     emit_finish(e);
     free(wh.after);
