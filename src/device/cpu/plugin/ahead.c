@@ -154,6 +154,15 @@ void emit_ahead(struct emit *e, uint32_t moves, const val *p, unsigned n, uint64
     fetch_all(e, p, n, lines, by, !again);
 }
 
+/* A row of a tile is stored at p: that of a CTA to come is asked for. Stores reach the cache in order, and loads from
+ * shared memory that overlap two of them wait so long. */
+void emit_ahead_row(struct emit *e, val p)
+{
+    const struct cpu_reg *r = e->in->s[0] ? &e->f->regs[e->in->s[0] - 1] : NULL;
+    if (!e->whole || e->in->where != EMU_AT_GLOBAL || !r || !r->walks || !r->walk[0]) return;
+    fetch(e, p, k64(e, (uint64_t)(CTAS * r->walk[0])), true, true);
+}
+
 /* Region `which` (not the first) begins at bb: its part of what the CTA's accesses touch the next time. */
 void emit_ahead_start(struct emit *e, uint32_t which, LLVMBasicBlockRef bb)
 {

@@ -254,6 +254,7 @@ val emit_narrow(struct emit *e, val many);
 val emit_all_inside(struct emit *e, val many, val lo, val limit, uint32_t bytes, val lanes);
 /* ahead.c: what the linear access at p touches the next time is fetched */
 void emit_ahead(struct emit *e, uint32_t moves, const val *p, unsigned n, uint64_t bytes);
+void emit_ahead_row(struct emit *e, val p);
 void emit_ahead_start(struct emit *e, uint32_t which, LLVMBasicBlockRef bb);
 /* tally.c */
 void emit_count(struct emit *e);
@@ -292,6 +293,9 @@ val emit_of_first(struct emit *e, val vec, val mask, val *differ); /* its value;
 /* rows.c */
 val emit_narrow_rows(struct emit *e, val at, unsigned row, unsigned step, val lanes, val *bases);
 val emit_places_hold(struct emit *e, val lanes, val *bases);
+/* stored.c: rows of n lanes in shared memory, one or two. place: where they are in warp 0, `step` from there in the
+ * next one; at: in the one that runs. They lie inside in every warp. */
+val emit_load_as_stored(struct emit *e, const val *at, const int64_t *place, unsigned rows, int64_t step, unsigned n);
 /* walk.c: from the register's base on, in lane 0, `span` bytes from `least` on are to be inside, at multiples of align.
  * Behind emit_walk_begin, if it says so, the builder stands where that is to be found out for the running warp;
  * emit_walk_end takes what was found, the bases (two: of halves) and what may be accessed, and returns whether it

@@ -812,6 +812,30 @@ static struct plan plan_of(struct emit *e, const struct cpu_inst *in, int versio
     return p;
 }
 
+/* A tile in rows of 8 whose places in shared memory thread numbers and constants alone tell, in CTAs of few warps: what
+ * they have stored is not yet in the cache (stored.c). false: it is none */
+static bool load_as_stored(struct emit *e, const struct plan *plan, val p)
+{
+    enum { FEW_WARPS = 4, ROW = 8 };
+    const struct cpu_inst *in = e->in;
+    const struct cpu_reg *r = in->s[0] ? &e->f->regs[in->s[0] - 1] : NULL;
+    int64_t place[EMU_LANES / ROW];
+    val at[EMU_LANES / ROW], rows[2];
+    if (!e->whole || !emit_is(e, EMU_ISA_AVX512) || e->f->region.n_warps > FEW_WARPS || in->kind != CPU_LOAD ||
+        in->where != EMU_AT_SHARED || in->space == MG_SPACE_generic || in->bytes != 4 || plan->run != ROW || !r ||
+        r->kind != CPU_REG_PLAIN || r->known || !r->fixed || !in->list[0])
+        return false;
+    for (unsigned k = 0; k < EMU_LANES / ROW; k++) {
+        int32_t off = plan->tile[k * ROW];
+        if (is_flat_run(plan->tile, k * ROW)) return false;
+        at[k] = emit_at(e, p, (uint64_t)(int64_t)off);
+        place[k] = (int32_t)r->base[0] + in->off + off;
+    }
+    for (unsigned k = 0; k < 2; k++) rows[k] = emit_load_as_stored(e, at + 2 * k, place + 2 * k, 2, r->step, ROW);
+    set_loaded(e, in->list[0], emit_extended(e, in, emit_joined(e, rows, 2), true));
+    return true;
+}
+
 /* Runs of a tile whose base is p. sure: idle lanes lie inside, too */
 static void access_runs(struct emit *e, const struct plan *plan, val p, bool sure)
 {
@@ -819,6 +843,7 @@ static void access_runs(struct emit *e, const struct plan *plan, val p, bool sur
     unsigned n = plan->run;
     LLVMTypeRef t = emit_mem_type(e, in->bytes), vt = LLVMVectorType(t, n);
     bool store = in->kind == CPU_STORE;
+    if (sure && load_as_stored(e, plan, p)) return;
     val lanes = sure && !store ? NULL : in->guard ? emit_active(e) : emit_lanes(e);
     val rows[8], v = store ? value(e, in->list[0], in->bytes, true, 0) : NULL,
                  bits = lanes ? emit_active_bits(e) : NULL;
@@ -826,6 +851,7 @@ static void access_runs(struct emit *e, const struct plan *plan, val p, bool sur
         const int32_t *off = plan->tile + r * n;
         val at = emit_at(e, p, (uint64_t)(int64_t)*off), some = lanes ? emit_lanes_from(e, lanes, r * n, n) : NULL;
         unsigned same = r;
+        if (store) emit_ahead_row(e, at);
         for (unsigned k = 0; k < r && !some; k++)
             if (same == r && !memcmp(plan->tile + k * n, off, n * sizeof *off)) same = k;
         if (store && is_flat_run(plan->tile, r * n))
