@@ -22,6 +22,31 @@ uint32_t mg_timing_blocks(const struct mg_pkernel *k)
     return n;
 }
 
+uint32_t mg_apart_blocks(const struct mg_pkernel *k)
+{
+    uint32_t n = 0;
+    for (uint32_t b = 0; b < k->n_blocks; b++) n += k->blocks[b].apart == 1;
+    return n;
+}
+
+static bool has_use(const struct mg_recording *p, const char *tool)
+{
+    for (uint32_t i = 0; i < p->n_uses; i++)
+        if (!strcmp(p->uses[i].name, tool)) return true;
+    return false;
+}
+
+uint32_t mg_told_apart(const struct mg_recording *p, const struct mg_pkernel *k)
+{
+    const char *kind = p->n_processes ? p->processes[0].device_kind : NULL;
+    uint32_t n = 0;
+    if (!kind || strcmp(kind, "nvidia")) return 0;
+    bool tells = has_use(p, "lanes") || has_use(p, "memory");
+    for (uint32_t b = 0; b < k->n_blocks; b++)
+        n += k->blocks[b].apart == 1 && k->blocks[b].threads && (tells || k->blocks[b].has_warps);
+    return n;
+}
+
 bool mg_report_shows(const struct mg_report_opts *o, const struct mg_pkernel *k)
 {
     if (!o || !o->kernel_glob) return true;

@@ -4,7 +4,7 @@
 
 #define SUMMARY_KERNELS  8
 #define SUMMARY_REASONS  6
-#define SUMMARY_TIMING   3
+#define SUMMARY_TIMING   3 /* kernels that a line names */
 #define SUMMARY_FINDINGS 3
 #define SUMMARY_LINES    20 /* of tables of tools, two of each being its title and its heading */
 
@@ -17,6 +17,22 @@ static void add_timing(const struct mg_recording *p, const struct mg_hot_kernel 
         if (!blocks) continue;
         if (told++ >= SUMMARY_TIMING) continue;
         mg_buf_adds(out, told == 1 ? "counts that may depend on timing: " : ", ");
+        mg_buf_printf(out, "%u of %u blocks of ", blocks, hot[i].k->n_blocks);
+        mg_add_kernel_name(out, p, hot[i].k, 60);
+    }
+    if (told > SUMMARY_TIMING) mg_buf_printf(out, " and of %u more kernels", told - SUMMARY_TIMING);
+    if (told) mg_buf_addc(out, '\n');
+}
+
+/* Kernels in which a GPU's lanes may have met elsewhere than in native code. */
+static void add_apart(const struct mg_recording *p, const struct mg_hot_kernel *hot, uint32_t n, struct mg_buf *out)
+{
+    uint32_t told = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t blocks = mg_told_apart(p, hot[i].k);
+        if (!blocks) continue;
+        if (told++ >= SUMMARY_TIMING) continue;
+        mg_buf_adds(out, told == 1 ? "lanes may meet elsewhere in native code: " : ", ");
         mg_buf_printf(out, "%u of %u blocks of ", blocks, hot[i].k->n_blocks);
         mg_add_kernel_name(out, p, hot[i].k, 60);
     }
@@ -58,6 +74,7 @@ void mg_report_summary(const struct mg_recording *p, struct mg_buf *out)
     }
     if (n > SUMMARY_KERNELS) mg_buf_printf(out, "  and %u more kernels\n", n - SUMMARY_KERNELS);
     add_timing(p, hot, n, out);
+    add_apart(p, hot, n, out);
     uint32_t lines = SUMMARY_LINES / MG_MAX(p->n_uses, 1u), rows = lines > 4 ? MG_MIN(lines - 4, 8u) : 1;
     if (p->n_uses <= MG_MOST_TABLES)
         mg_add_tools(p, &(struct mg_report_opts){.size = sizeof(struct mg_report_opts)}, rows, true, out);
