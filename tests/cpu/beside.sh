@@ -94,7 +94,7 @@ for f in json.load(sys.stdin)["tools"]["bounds"]["findings"]: print(f["kernel"],
 run emu --device emu
 [ "$(grep -c ': 0, 0 differ' emu.out)" = 168 ] && [ "$(wc -l < emu.out)" = 168 ] || { echo "FAIL emu"; grep -v ': 0, 0 differ' emu.out | head; exit 1; }
 [ "$(cut -d' ' -f1 emu.told | sort -u | wc -l)" = 24 ] || { echo "FAIL not all kernels were told of"; cat emu.told; exit 1; }
-for isa in avx512 avx2 base; do
+for isa in ${ISA:-avx512 avx2 base}; do
     MARGAY_CPU_TIER=sync MARGAY_ISA=$isa run cpu.$isa --device cpu
     as_emulator cpu.$isa out counts told
 done
