@@ -346,8 +346,9 @@ demo: ## profile a bundled CUDA program on whatever device is there
 
 # The address and undefined-behaviour sanitizers' build runs what can go wrong inside the application; the release build runs everything.
 # Left to the release build, and what covers the same code here: online (cli/of_trace), replay_parts (capture), one_more (cli/compare), subset_pack
-# (cli/subset), manual (cli/run, habits); the suite_* test scripts of the tree.
-UNSANITIZED := app/online inject/replay_parts inject/capture_entries cli/one_more cli/subset_pack cli/manual app/suite_tools app/suite_witness cli/suite_cost
+# (cli/subset), manual (cli/run, habits), app/apart (inject/apart, app/schemes), channel (inject/records), scenarios (inject/timeline); the suite_*
+# test scripts of the tree.
+UNSANITIZED := app/online app/apart inject/channel inject/scenarios inject/replay_parts inject/capture_entries cli/one_more cli/subset_pack cli/manual app/suite_tools app/suite_witness cli/suite_cost
 SANITIZED = unit $(filter-out $(UNSANITIZED:%=tests/%.sh),$(wildcard tests/app/*.sh tests/cli/*.sh tests/inject/*.sh))
 # The thread sanitizer's: launches from many threads, through driver, inject and emulator.
 THREADED := $(addprefix tests/inject/,storm.sh children.sh conditional.sh devices.sh ahead.sh)
