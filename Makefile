@@ -458,17 +458,20 @@ bench-cpu-functions: $(B)/bin/bench-cpu-functions all ## compiled arithmetic aga
 	$<
 
 # ---- kernels that nobody tuned for against their twins in C: make bench-cpu-twins [SEED=1] [COUNT=100] ----
+# C is compiled for the vectors that the device may use: with MARGAY_ISA=avx2 without AVX-512.
 TWINS := $(B)/bench/twins-$(or $(SEED),1)-$(or $(COUNT),100)
+TWINS_ARCH := $(if $(filter avx2,$(MARGAY_ISA)),x86-64-v3,native)
+TWINS_BIN := $(B)/bin/bench-cpu-$(notdir $(TWINS))$(if $(filter-out native,$(TWINS_ARCH)),-$(TWINS_ARCH))
 $(TWINS)/list.h: bench/cpu/gen-twins
 	bench/cpu/gen-twins $(@D) --seed $(or $(SEED),1) --count $(or $(COUNT),100)
 $(TWINS)/native.c $(TWINS)/kernels.cu: $(TWINS)/list.h
-$(TWINS)/native.%.o: $(TWINS)/native.c
-	$(if $(filter clang,$*),$(CLANG),gcc) -std=gnu17 -O3 -march=native -fopenmp-simd -DVARIANT=$* -c $< -o $@
+$(TWINS)/$(TWINS_ARCH).%.o: $(TWINS)/native.c
+	$(if $(filter clang,$*),$(CLANG),gcc) -std=gnu17 -O3 -march=$(TWINS_ARCH) -mtune=native -fopenmp-simd -DVARIANT=$* -c $< -o $@
 $(TWINS)/kernels.ptx: $(TWINS)/kernels.cu
 	$(NVCC) -O3 -arch=sm_80 -ptx $< -o $@
-$(B)/bin/bench-cpu-$(notdir $(TWINS)): bench/cpu/twins.c $(TWINS)/list.h $(TWINS)/native.gcc.o $(if $(CLANG),$(TWINS)/native.clang.o) $(call objs,base isa ir ptx analysis) $(DEVICE_OBJS)
-	$(CC) $(CPPFLAGS) -I$(TWINS) $(CFLAGS) $(if $(CLANG),-DWITH_CLANG) $(LDFLAGS) $(filter-out %.h,$^) $(SYS_LIBS) -lm -o $@
-bench-cpu-twins: $(B)/bin/bench-cpu-$(notdir $(TWINS)) $(TWINS)/kernels.ptx all ## generated kernels on the CPU device against C for the same work
+$(TWINS_BIN): bench/cpu/twins.c $(TWINS)/list.h $(TWINS)/$(TWINS_ARCH).gcc.o $(if $(CLANG),$(TWINS)/$(TWINS_ARCH).clang.o) $(call objs,base isa ir ptx analysis) $(DEVICE_OBJS)
+	$(CC) $(CPPFLAGS) -I$(TWINS) $(CFLAGS) -DARCH='"$(TWINS_ARCH)"' $(if $(CLANG),-DWITH_CLANG) $(LDFLAGS) $(filter-out %.h,$^) $(SYS_LIBS) -lm -o $@
+bench-cpu-twins: $(TWINS_BIN) $(TWINS)/kernels.ptx all ## generated kernels on the CPU device against C for the same work
 	taskset -c 0 $< $(TWINS)/kernels.ptx
 
 # ---- what tools cost on the CPU device, kernel by kernel, in CPU time over that under none: make bench-cpu-tools [WITH='lanes values'] ----
