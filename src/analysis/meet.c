@@ -2,6 +2,7 @@
 #include "analysis/meet.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "analysis/callgraph.h"
 #include "analysis/dom.h"
@@ -14,7 +15,7 @@ struct walk {
     uint32_t *branch, *way; /* of a block: the branch, + 1, and the number of its way, that came here last */
     uint32_t *stack, n;
     uint64_t steps;
-    bool some; /* block is open by this branch */
+    bool some; /* some block is open by the branch at hand */
 };
 
 static void arrive(struct walk *w, uint32_t branch, uint32_t way, uint32_t b)
@@ -45,7 +46,9 @@ static bool walk_ways(struct walk *w, uint32_t branch, uint32_t end)
         for (arrive(w, branch, way, g->to[way]); w->n;) {
             uint32_t b = w->stack[--w->n];
             MG_EACH_EDGE(g, b, e)
-            if (g->to[e] != end) arrive(w, branch, way, g->to[e]);
+            {
+                if (g->to[e] != end) arrive(w, branch, way, g->to[e]);
+            }
         }
     }
     return w->some;
@@ -62,17 +65,34 @@ static struct mg_graph lasting(const struct mg_cfg *c, struct mg_arena *a)
 {
     uint32_t n = 0, *from = mg_arena_array(a, uint32_t, c->succ.at[c->n_blocks] + 1),
              *to = mg_arena_array(a, uint32_t, c->succ.at[c->n_blocks] + 1);
-    for (uint32_t b = 0; b < c->n_blocks; b++) MG_EACH_EDGE(&c->succ, b, e)
-    if (!only_ends(c, c->succ.to[e])) from[n] = b, to[n++] = c->succ.to[e];
+    for (uint32_t b = 0; b < c->n_blocks; b++) {
+        MG_EACH_EDGE(&c->succ, b, e)
+        {
+            if (!only_ends(c, c->succ.to[e])) from[n] = b, to[n++] = c->succ.to[e];
+        }
+    }
     return mg_graph_of_pairs(a, c->n_blocks, from, to, n);
 }
 
-static struct mg_dom *lasting_postdom(const struct mg_graph *g, struct mg_arena *a)
+static bool may_end(const struct mg_cfg *c, uint32_t b)
+{
+    bool may = c->blocks[b].leaves;
+    MG_EACH_EDGE(&c->succ, b, e) may |= only_ends(c, c->succ.to[e]);
+    return may;
+}
+
+/* Ways end where none of them goes on; those round a loop that only ending leads out of, where lanes may end. */
+static struct mg_dom *lasting_postdom(const struct mg_cfg *c, const struct mg_graph *g, struct mg_arena *a)
 {
     struct mg_graph back = mg_graph_reversed(a, g);
-    uint64_t *ends = mg_arena_array(a, uint64_t, mg_bits_words(g->n) + 1);
+    uint32_t words = mg_bits_words(g->n);
+    uint64_t *ends = mg_arena_array(a, uint64_t, words + 1), *to_end = mg_arena_array(a, uint64_t, words + 1);
     for (uint32_t b = 0; b < g->n; b++)
         if (!mg_graph_degree(g, b)) mg_put(ends, b);
+    memcpy(to_end, ends, words * sizeof *ends);
+    mg_graph_close(&back, to_end, NULL);
+    for (uint32_t b = 0; b < g->n; b++)
+        if (!mg_has(to_end, b) && may_end(c, b)) mg_put(ends, b);
     return mg_dom_of(&back, ends, true);
 }
 
@@ -80,7 +100,7 @@ static void find_in(const struct mg_cfg *c, bool kernel, bool *open)
 {
     struct mg_arena a = {0};
     struct mg_graph g = kernel ? lasting(c, &a) : c->succ;
-    struct mg_dom *post = kernel ? lasting_postdom(&g, &a) : mg_postdom_new(c);
+    struct mg_dom *post = kernel ? lasting_postdom(c, &g, &a) : mg_postdom_new(c);
     struct walk w = {.g = &g, .open = open, .branch = mg_arena_array(&a, uint32_t, c->n_blocks + 1)};
     w.way = mg_arena_array(&a, uint32_t, c->n_blocks + 1);
     w.stack = mg_arena_array(&a, uint32_t, c->n_blocks + 1);
@@ -94,16 +114,10 @@ static void find_in(const struct mg_cfg *c, bool kernel, bool *open)
     mg_arena_release(&a);
 }
 
-/* May the call that ends this block reach the function? */
-static bool reaches(const struct mg_module *m, const struct mg_block *k, mg_id func, const bool *taken)
+static bool calls(const struct mg_module *m, mg_id node)
 {
-    const struct mg_node *n = &m->nodes.at[k->last];
-    struct mg_call call;
-    if (n->kind != MG_NODE_inst || m->forms.at[n->ref].op != MG_OP_call) return false;
-    mg_call_read(m, k->last, &call);
-    if (!call.indirect) return call.func && mg_func_body(m, call.func) == func;
-    const struct mg_opnd *t = call.target == MG_NO_OPND ? NULL : &m->opnds.at[n->opnd + call.target];
-    return taken[func] && mg_call_may_reach(m, t && t->kind == MG_OPND_target ? t->id : 0, func);
+    const struct mg_node *n = &m->nodes.at[node];
+    return n->kind == MG_NODE_inst && m->forms.at[n->ref].op == MG_OP_call;
 }
 
 static bool is_called_open(const struct mg_module *m, struct mg_cfg *const *cfgs, uint32_t n_funcs,
@@ -111,7 +125,9 @@ static bool is_called_open(const struct mg_module *m, struct mg_cfg *const *cfgs
 {
     for (uint32_t f = 0; f < n_funcs; f++)
         for (uint32_t b = 0; b < cfgs[f]->n_blocks; b++)
-            if (open[first[f] + b] && reaches(m, &cfgs[f]->blocks[b], func, taken)) return true;
+            if (open[first[f] + b] && calls(m, cfgs[f]->blocks[b].last) &&
+                mg_call_enters(m, cfgs[f]->blocks[b].last, func, taken))
+                return true;
     return false;
 }
 

@@ -49,6 +49,12 @@ MG_TEST(meet_where_ways_nest)
     /* lanes that end, by a guard and by a block of their own */
     CHECK("$l: @%p2 ret;\n" STEP "@%p1 bra $l;\n" END, "0000");
     CHECK("$l: @%p2 bra $r;\n" STEP "@%p1 bra $l;\n" STEP "$r: ret;\n}\n", "00000");
+    /* sides of a branch in a loop that only ending leads out of, at its end, within it too */
+    CHECK("$l: @%p1 bra $a;\n" STEP "bra $b;\n$a: " STEP "$b: " STEP "@%p3 bra $l;\nret;\n}\n", "000000");
+    CHECK("$l: @%p1 bra $a;\n" STEP "bra $b;\n$a: " STEP "$b: " STEP "@%p2 bra $r;\n" STEP
+          "@%p3 bra $l;\n$r: ret;\n}\n",
+          "0000000");
+    CHECK("$l: @%p1 bra $a;\n" STEP "$a: @%p2 ret;\n" STEP "@%p3 bra $l;\nret;\n}\n", "000000");
     /* entries of a table that lead to one place */
     CHECK("t: .branchtargets $a, $b, $a;\nbrx.idx %r1, t;\n$a: " STEP "bra $c;\n$b: " STEP "$c: " END, "0000");
     CHECK("@%p1 bra $a;\ncall f;\n$a: " END, "000000");
