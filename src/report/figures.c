@@ -4,7 +4,7 @@
 
 #include "base/demangle.h"
 #include "base/vec.h"
-#include "report/report.h"
+#include "report/priv.h"
 
 const char *mg_ran_text(enum mg_ran r)
 {
@@ -29,19 +29,11 @@ uint32_t mg_apart_blocks(const struct mg_pkernel *k)
     return n;
 }
 
-static bool has_use(const struct mg_recording *p, const char *tool)
-{
-    for (uint32_t i = 0; i < p->n_uses; i++)
-        if (!strcmp(p->uses[i].name, tool)) return true;
-    return false;
-}
-
 uint32_t mg_told_apart(const struct mg_recording *p, const struct mg_pkernel *k)
 {
-    const char *kind = p->n_processes ? p->processes[0].device_kind : NULL;
     uint32_t n = 0;
-    if (!kind || strcmp(kind, "nvidia")) return 0;
-    bool tells = has_use(p, "lanes") || has_use(p, "memory");
+    if (mg_has_host_times(p)) return 0;
+    bool tells = mg_report_has_tool(p, "lanes") || mg_report_has_tool(p, "memory");
     for (uint32_t b = 0; b < k->n_blocks; b++)
         n += k->blocks[b].apart == 1 && k->blocks[b].threads && (tells || k->blocks[b].has_warps);
     return n;
