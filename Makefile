@@ -346,8 +346,9 @@ demo: ## profile a bundled CUDA program on whatever device is there
 
 # The address and undefined-behaviour sanitizers' build runs what can go wrong inside the application; the release build runs everything.
 # Left to the release build, and what covers the same code here: online (cli/of_trace), replay_parts (capture), one_more (cli/compare), subset_pack
-# (cli/subset), manual (cli/run, habits); the suite_* test scripts of the tree.
-UNSANITIZED := app/online inject/replay_parts inject/capture_entries cli/one_more cli/subset_pack cli/manual app/suite_tools app/suite_witness cli/suite_cost
+# (cli/subset), manual (cli/run, habits), app/apart (inject/apart, app/schemes), channel (inject/records), scenarios (inject/timeline); the suite_*
+# test scripts of the tree.
+UNSANITIZED := app/online app/apart inject/channel inject/scenarios inject/replay_parts inject/capture_entries cli/one_more cli/subset_pack cli/manual app/suite_tools app/suite_witness cli/suite_cost
 SANITIZED = unit $(filter-out $(UNSANITIZED:%=tests/%.sh),$(wildcard tests/app/*.sh tests/cli/*.sh tests/inject/*.sh))
 # The thread sanitizer's: launches from many threads, through driver, inject and emulator.
 THREADED := $(addprefix tests/inject/,storm.sh children.sh conditional.sh devices.sh ahead.sh)
@@ -457,17 +458,20 @@ bench-cpu-functions: $(B)/bin/bench-cpu-functions all ## compiled arithmetic aga
 	$<
 
 # ---- kernels that nobody tuned for against their twins in C: make bench-cpu-twins [SEED=1] [COUNT=100] ----
+# C is compiled for the vectors that the device may use: with MARGAY_ISA=avx2 without AVX-512.
 TWINS := $(B)/bench/twins-$(or $(SEED),1)-$(or $(COUNT),100)
+TWINS_ARCH := $(if $(filter avx2,$(MARGAY_ISA)),x86-64-v3,native)
+TWINS_BIN := $(B)/bin/bench-cpu-$(notdir $(TWINS))$(if $(filter-out native,$(TWINS_ARCH)),-$(TWINS_ARCH))
 $(TWINS)/list.h: bench/cpu/gen-twins
 	bench/cpu/gen-twins $(@D) --seed $(or $(SEED),1) --count $(or $(COUNT),100)
 $(TWINS)/native.c $(TWINS)/kernels.cu: $(TWINS)/list.h
-$(TWINS)/native.%.o: $(TWINS)/native.c
-	$(if $(filter clang,$*),$(CLANG),gcc) -std=gnu17 -O3 -march=native -fopenmp-simd -DVARIANT=$* -c $< -o $@
+$(TWINS)/$(TWINS_ARCH).%.o: $(TWINS)/native.c
+	$(if $(filter clang,$*),$(CLANG),gcc) -std=gnu17 -O3 -march=$(TWINS_ARCH) -mtune=native -fopenmp-simd -DVARIANT=$* -c $< -o $@
 $(TWINS)/kernels.ptx: $(TWINS)/kernels.cu
 	$(NVCC) -O3 -arch=sm_80 -ptx $< -o $@
-$(B)/bin/bench-cpu-$(notdir $(TWINS)): bench/cpu/twins.c $(TWINS)/list.h $(TWINS)/native.gcc.o $(if $(CLANG),$(TWINS)/native.clang.o) $(call objs,base isa ir ptx analysis) $(DEVICE_OBJS)
-	$(CC) $(CPPFLAGS) -I$(TWINS) $(CFLAGS) $(if $(CLANG),-DWITH_CLANG) $(LDFLAGS) $(filter-out %.h,$^) $(SYS_LIBS) -lm -o $@
-bench-cpu-twins: $(B)/bin/bench-cpu-$(notdir $(TWINS)) $(TWINS)/kernels.ptx all ## generated kernels on the CPU device against C for the same work
+$(TWINS_BIN): bench/cpu/twins.c $(TWINS)/list.h $(TWINS)/$(TWINS_ARCH).gcc.o $(if $(CLANG),$(TWINS)/$(TWINS_ARCH).clang.o) $(call objs,base isa ir ptx analysis) $(DEVICE_OBJS)
+	$(CC) $(CPPFLAGS) -I$(TWINS) $(CFLAGS) -DARCH='"$(TWINS_ARCH)"' $(if $(CLANG),-DWITH_CLANG) $(LDFLAGS) $(filter-out %.h,$^) $(SYS_LIBS) -lm -o $@
+bench-cpu-twins: $(TWINS_BIN) $(TWINS)/kernels.ptx all ## generated kernels on the CPU device against C for the same work
 	taskset -c 0 $< $(TWINS)/kernels.ptx
 
 # ---- what tools cost on the CPU device, kernel by kernel, in CPU time over that under none: make bench-cpu-tools [WITH='lanes values'] ----

@@ -1,8 +1,8 @@
 /* Kernels of gen-twins on the CPU device against their twins in C, by gcc and by clang, on one core: CPU time, the
  * least of several runs that take turns, so that other load on the machine shows little. Results are compared first.
- * usage: bench-cpu-twins kernels.ptx [-r REPEATS] [-k NUMBER]; prints a row a kernel: milliseconds of ours, gcc's,
- * clang's, and ours over the faster of these; then the geometric mean by family and of all. Exit status 1: a result
- * differs. */
+ * usage: bench-cpu-twins kernels.ptx [-r REPEATS] [-k NUMBER]; prints what C was compiled for; a row a kernel:
+ * milliseconds of ours, gcc's, clang's, and ours over the faster of these; then the geometric mean by family and of
+ * all. Exit status 1: a result differs. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,7 +167,8 @@ int main(int argc, char **argv)
     if (optind >= argc || !open_device(argv[optind])) return 2;
     a = room(), b = room(), out = room(), want = room(), ix = room();
     fill();
-    printf("%-4s %-40s %-12s %9s %9s %9s %6s\n", "", "kernel", "block", "ours ms", "gcc", "clang", "ratio");
+    printf("C: -O3 -march=" ARCH "\n%-4s %-40s %-12s %9s %9s %9s %6s\n", "", "kernel", "block", "ours ms", "gcc",
+           "clang", "ratio");
     for (unsigned i = 0; i < MG_COUNT_OF(rows); i++) {
         double t[3];
         char block[32];

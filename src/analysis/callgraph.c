@@ -85,6 +85,21 @@ bool mg_func_is_device_launch(const char *name)
            !strncmp(name, "cudaCGGetIntrinsicHandle", 24) || !strncmp(name, "cudaGraphLaunch", 15);
 }
 
+/* Of an indirect call: its target list or prototype; 0: none given. */
+static mg_id target_of(const struct mg_module *m, mg_id node, const struct mg_call *call)
+{
+    const struct mg_opnd *t = call->target == MG_NO_OPND ? NULL : &m->opnds.at[m->nodes.at[node].opnd + call->target];
+    return t && t->kind == MG_OPND_target ? t->id : 0;
+}
+
+bool mg_call_enters(const struct mg_module *m, mg_id node, mg_id func, const bool *taken)
+{
+    struct mg_call call;
+    mg_call_read(m, node, &call);
+    if (!call.indirect) return call.func && mg_func_body(m, call.func) == func;
+    return (!taken || taken[func]) && mg_call_may_reach(m, target_of(m, node, &call), func);
+}
+
 /* ---- address-taken functions ----------------------------------------------------------------- */
 
 static void mark_taken(const struct mg_module *m, bool *taken, mg_id func)
@@ -167,8 +182,7 @@ static void visit_func(struct walk *w, mg_id func)
         if (!call.indirect) continue;
         w->g->has_indirect = true;
         if (!w->taken) list_taken(w);
-        const struct mg_opnd *t = call.target == MG_NO_OPND ? NULL : &m->opnds.at[n->opnd + call.target];
-        mg_id target = t && t->kind == MG_OPND_target ? t->id : 0;
+        mg_id target = target_of(m, id, &call);
         for (uint32_t i = 0; i < w->g->n_taken; i++)
             if (mg_call_may_reach(m, target, w->g->taken[i])) visit_callee(w, w->g->taken[i]);
     }

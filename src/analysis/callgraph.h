@@ -18,6 +18,9 @@ void mg_call_read(const struct mg_module *m, mg_id node, struct mg_call *out);
 mg_id mg_func_body(const struct mg_module *m, mg_id func);
 /* May an indirect call with this target list or prototype (0: none given) reach func? */
 bool mg_call_may_reach(const struct mg_module *m, mg_id target, mg_id func);
+/* May the call enter func, a function with a body? taken: functions whose address is taken (below); NULL: any may be.
+ */
+bool mg_call_enters(const struct mg_module *m, mg_id node, mg_id func, const bool *taken);
 /* By func id: is the address of this function (with a body) taken anywhere in the module? To be freed. */
 bool *mg_funcs_taken(const struct mg_module *m);
 /* Functions every CUDA device provides, which return to their caller or end the launch. */

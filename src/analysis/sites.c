@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/meet.h"
 #include "analysis/timing.h"
 
 struct op_count {
@@ -96,6 +97,14 @@ static void find_timing(struct mg_sites *s, const struct mg_module *m)
     mg_timing_free(t);
 }
 
+static void find_meeting(struct mg_sites *s, const struct mg_module *m)
+{
+    bool *open = mg_xcalloc(s->n_blocks + 1, sizeof *open);
+    mg_meet_find(m, s->funcs, s->cfgs, s->n_funcs, s->first_block, open);
+    for (uint32_t i = 0; i < s->n_blocks; i++) s->blocks[i].apart = open[i];
+    free(open);
+}
+
 struct mg_sites *mg_sites_new(const struct mg_module *m, mg_id kernel)
 {
     struct mg_sites *s = mg_xcalloc(1, sizeof *s);
@@ -119,6 +128,7 @@ struct mg_sites *mg_sites_new(const struct mg_module *m, mg_id kernel)
     free(x.seen);
     free(x.ops);
     find_timing(s, m);
+    find_meeting(s, m);
     mg_callgraph_free(g);
     return s;
 }

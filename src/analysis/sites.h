@@ -24,6 +24,7 @@ struct mg_site_block {
     const struct mg_site_op *ops;
     uint32_t n_ops;     /* sorted by op */
     const char *timing; /* does its count depend on timing: analysis/timing.h, mg_timing_text */
+    bool apart;         /* is it open whether lanes have met in front of it: analysis/meet.h */
 };
 struct mg_sites {
     struct mg_arena arena;

@@ -234,14 +234,7 @@ static void flow_call(struct solver *k, mg_id node, flow_fn flow, uint64_t taint
     mg_call_read(k->m, node, &call);
     for (uint32_t i = 0; i < k->n_states; i++) {
         struct state *to = &k->states[i];
-        bool enters = call.indirect
-                          ? i && mg_call_may_reach(k->m,
-                                                   call.target == MG_NO_OPND
-                                                       ? 0
-                                                       : k->m->opnds.at[k->m->nodes.at[node].opnd + call.target].id,
-                                                   to->func)
-                          : call.func && mg_func_body(k->m, call.func) == to->func;
-        if (!enters) continue;
+        if ((call.indirect && !i) || !mg_call_enters(k->m, node, to->func, NULL)) continue;
         flow_into(k, node, &call, to, flow);
         if (taint & ~to->called) {
             to->called |= taint;

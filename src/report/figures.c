@@ -4,7 +4,7 @@
 
 #include "base/demangle.h"
 #include "base/vec.h"
-#include "report/report.h"
+#include "report/priv.h"
 
 const char *mg_ran_text(enum mg_ran r)
 {
@@ -19,6 +19,23 @@ uint32_t mg_timing_blocks(const struct mg_pkernel *k)
 {
     uint32_t n = 0;
     for (uint32_t b = 0; b < k->n_blocks; b++) n += k->blocks[b].timing_dependent == 1;
+    return n;
+}
+
+uint32_t mg_apart_blocks(const struct mg_pkernel *k)
+{
+    uint32_t n = 0;
+    for (uint32_t b = 0; b < k->n_blocks; b++) n += k->blocks[b].apart == 1;
+    return n;
+}
+
+uint32_t mg_told_apart(const struct mg_recording *p, const struct mg_pkernel *k)
+{
+    uint32_t n = 0;
+    if (mg_has_host_times(p)) return 0;
+    bool tells = mg_report_has_tool(p, "lanes") || mg_report_has_tool(p, "memory");
+    for (uint32_t b = 0; b < k->n_blocks; b++)
+        n += k->blocks[b].apart == 1 && k->blocks[b].threads && (tells || k->blocks[b].has_warps);
     return n;
 }
 

@@ -273,6 +273,7 @@ static void write_block(struct mg_json *j, const struct mg_pkernel *k, const str
     mg_json_key_u64_if(j, "thread_entries", b->has_threads, b->threads);
     mg_json_key_u64_if(j, "warp_entries", b->has_warps, b->warps);
     key_maybe(j, "timing_dependent", b->timing_dependent);
+    key_maybe(j, "lanes_may_be_apart", b->apart);
     mg_json_key(j, "succ");
     mg_json_arr(j);
     for (uint32_t i = 0; i < b->n_succs; i++) mg_json_u64(j, b->succs[i]);
@@ -379,6 +380,7 @@ static void write_kernel(struct mg_json *j, const struct mg_recording *p, const 
     mg_json_key_bool(j, "estimate", k->estimated);
     key_maybe(j, "schedule_dependent", k->schedule_dependent);
     key_maybe(j, "timing_dependent", !k->n_blocks || k->blocks[0].timing_dependent < 0 ? -1 : mg_timing_blocks(k) != 0);
+    key_maybe(j, "lanes_may_be_apart", !k->n_blocks || k->blocks[0].apart < 0 ? -1 : mg_apart_blocks(k) != 0);
     write_scaled(j, k);
     write_sampled(j, p, k);
     write_both_times(j, p, k);

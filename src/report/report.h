@@ -102,6 +102,10 @@ void mg_kernel_sums_release(struct mg_kernel_sums *s);
 
 /* Blocks of the kernel whose counts may depend on timing. */
 uint32_t mg_timing_blocks(const struct mg_pkernel *k);
+/* Blocks in front of which a GPU's lanes may or may not have met; those that ran on one, where the profile tells what
+ * warps or lanes did there. */
+uint32_t mg_apart_blocks(const struct mg_pkernel *k);
+uint32_t mg_told_apart(const struct mg_recording *p, const struct mg_pkernel *k);
 bool mg_report_shows(const struct mg_report_opts *o, const struct mg_pkernel *k);
 /* What --csv would print is there (o->tool, o->table). */
 bool mg_report_has_table(const struct mg_recording *p, const struct mg_report_opts *o);

@@ -39,7 +39,8 @@ static const struct mg_site_block *blocks_of(struct making *m, const struct mg_p
                                       .succs = f->succs,
                                       .n_succs = f->n_succs,
                                       .ops = f->ops,
-                                      .n_ops = f->n_ops};
+                                      .n_ops = f->n_ops,
+                                      .apart = f->apart == 1};
     }
     return b;
 }

@@ -4,24 +4,36 @@
 
 #define SUMMARY_KERNELS  8
 #define SUMMARY_REASONS  6
-#define SUMMARY_TIMING   3
+#define SUMMARY_MARKED   3 /* kernels that a line names */
 #define SUMMARY_FINDINGS 3
 #define SUMMARY_LINES    20 /* of tables of tools, two of each being its title and its heading */
 
-/* Kernels whose counts may be others in the next run. */
-static void add_timing(const struct mg_recording *p, const struct mg_hot_kernel *hot, uint32_t n, struct mg_buf *out)
+/* Kernels with blocks of which something is to be known: how many, by `of`. */
+static void add_marked(const struct mg_recording *p, const struct mg_hot_kernel *hot, uint32_t n, const char *what,
+                       uint32_t (*of)(const struct mg_recording *p, const struct mg_hot_kernel *k), struct mg_buf *out)
 {
     uint32_t told = 0;
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t blocks = hot[i].s.measured ? mg_timing_blocks(hot[i].k) : 0;
+        uint32_t blocks = of(p, &hot[i]);
         if (!blocks) continue;
-        if (told++ >= SUMMARY_TIMING) continue;
-        mg_buf_adds(out, told == 1 ? "counts that may depend on timing: " : ", ");
+        if (told++ >= SUMMARY_MARKED) continue;
+        mg_buf_adds(out, told == 1 ? what : ", ");
         mg_buf_printf(out, "%u of %u blocks of ", blocks, hot[i].k->n_blocks);
         mg_add_kernel_name(out, p, hot[i].k, 60);
     }
-    if (told > SUMMARY_TIMING) mg_buf_printf(out, " and of %u more kernels", told - SUMMARY_TIMING);
+    if (told > SUMMARY_MARKED) mg_buf_printf(out, " and of %u more kernels", told - SUMMARY_MARKED);
     if (told) mg_buf_addc(out, '\n');
+}
+
+static uint32_t by_timing(const struct mg_recording *p, const struct mg_hot_kernel *k)
+{
+    (void)p;
+    return k->s.measured ? mg_timing_blocks(k->k) : 0;
+}
+
+static uint32_t apart(const struct mg_recording *p, const struct mg_hot_kernel *k)
+{
+    return mg_told_apart(p, k->k);
 }
 
 /* The first findings, where tools were asked that find some. */
@@ -57,7 +69,8 @@ void mg_report_summary(const struct mg_recording *p, struct mg_buf *out)
         mg_buf_addc(out, '\n');
     }
     if (n > SUMMARY_KERNELS) mg_buf_printf(out, "  and %u more kernels\n", n - SUMMARY_KERNELS);
-    add_timing(p, hot, n, out);
+    add_marked(p, hot, n, "counts that may depend on timing: ", by_timing, out);
+    add_marked(p, hot, n, "lanes may meet elsewhere in native code: ", apart, out);
     uint32_t lines = SUMMARY_LINES / MG_MAX(p->n_uses, 1u), rows = lines > 4 ? MG_MIN(lines - 4, 8u) : 1;
     if (p->n_uses <= MG_MOST_TABLES)
         mg_add_tools(p, &(struct mg_report_opts){.size = sizeof(struct mg_report_opts)}, rows, true, out);

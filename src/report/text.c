@@ -213,7 +213,7 @@ static void write_place(struct view *v, const struct mg_pkernel *k, const struct
 static void write_blocks(struct view *v, const struct mg_pkernel *k, const struct mg_kernel_sums *s)
 {
     const struct mg_pblock **hot = mg_xcalloc(k->n_blocks + 1, sizeof *hot);
-    uint32_t shown = MG_MIN(k->n_blocks, v->rows);
+    uint32_t shown = MG_MIN(k->n_blocks, v->rows), apart = mg_told_apart(v->p, k);
     struct mg_kernel_lines of;
     mg_lines_of(v->modules, k, &of);
     for (uint32_t i = 0; i < k->n_blocks; i++) hot[i] = &k->blocks[i];
@@ -235,7 +235,8 @@ static void write_blocks(struct view *v, const struct mg_pkernel *k, const struc
         mg_add_count(v->out, b->threads, b->has_threads, k->estimated, 18);
         mg_buf_adds(v->out, b->timing_dependent == 1 ? "*" : " ");
         if (b->has_warps && b->warps)
-            mg_buf_printf(v->out, " %5.1f %%  ", 100.0 * (double)b->threads / (32.0 * (double)b->warps));
+            mg_buf_printf(v->out, " %5.1f %%%s ", 100.0 * (double)b->threads / (32.0 * (double)b->warps),
+                          apart && b->apart == 1 ? "~" : " ");
         else
             mg_buf_adds(v->out, "       -  ");
         write_place(v, k, &of, b, width);
@@ -249,6 +250,12 @@ static void write_blocks(struct view *v, const struct mg_pkernel *k, const struc
         mg_buf_printf(v->out,
                       "        * its count may depend on timing (%u of %u blocks): another run may count otherwise\n",
                       timing, k->n_blocks);
+    if (apart)
+        mg_buf_printf(
+            v->out,
+            "        ~ lanes may meet elsewhere in native code (%u of %u blocks): entries of warps, active lanes\n"
+            "          and requests may differ from native ones there (margay help docs/nvidia.md)\n",
+            apart, k->n_blocks);
     mg_kernel_lines_release(&of);
     free(hot);
 }

@@ -32,7 +32,7 @@ static const char *const texts[] = {
     [MG_STMT_kernel] = "INSERT INTO kernel VALUES(?,?,?,?,?,?,?,?,?)",
     [MG_STMT_kernel_found] =
         "UPDATE kernel SET module=?2, regs_instrumented=?3, has_sites=?4, built_unix_ns=?5 WHERE id=?1",
-    [MG_STMT_block] = "INSERT INTO block VALUES(?,?,?,?,?,?,?,?,?,?,?)",
+    [MG_STMT_block] = "INSERT INTO block VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
     [MG_STMT_module] = "INSERT OR IGNORE INTO module VALUES(?,?,?)",
     [MG_STMT_launch] =
         "INSERT INTO launch(id,kernel,grid_x,grid_y,grid_z,block_x,block_y,block_z,cluster_x,cluster_y,cluster_z,"

@@ -5,7 +5,7 @@
 #include "store/store.h"
 
 #define MG_STORE_APP_ID  0x4d475052 /* "MGPR": PRAGMA application_id */
-#define MG_STORE_VERSION 8          /* PRAGMA user_version; readers take older, refuse newer */
+#define MG_STORE_VERSION 9          /* PRAGMA user_version; readers take older, refuse newer */
 
 /* Every table, in one batch. */
 extern const char mg_store_schema[];

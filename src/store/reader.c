@@ -258,7 +258,9 @@ static enum mg_err read_block(struct mg_one_db *o, sqlite3_stmt *st)
                             .file = mg_text_at(o, st, 5),
                             .line = u32_at(st, 6),
                             .n_insts = u32_at(st, 7),
-                            .timing = mg_text_at(o, st, 10)};
+                            .timing = mg_text_at(o, st, 10),
+                            .apart =
+                                sqlite3_column_type(st, 11) == SQLITE_NULL ? -1 : sqlite3_column_int64(st, 11) != 0};
     if (!parse_succs(o, text_or_empty(o, st, 8), k->n_blocks, b)) return mg_damaged(o, "a block's successors");
     if (!parse_ops(o, text_or_empty(o, st, 9), b)) return mg_damaged(o, "a block's opcodes");
     return MG_ERR_OK;
@@ -460,8 +462,9 @@ static enum mg_err read_tables(struct mg_one_db *o)
                           " (SELECT count(*) FROM block b WHERE b.kernel=k.id), 8:built_unix_ns",
                           "FROM kernel k ORDER BY id", read_kernel);
     if (!err)
-        err = mg_each_row(o, "kernel, id, function, label, ptx_line, file, line, n_insts, succs, ops, 4:timing",
-                          "FROM block ORDER BY kernel, id", read_block);
+        err =
+            mg_each_row(o, "kernel, id, function, label, ptx_line, file, line, n_insts, succs, ops, 4:timing, 9:apart",
+                        "FROM block ORDER BY kernel, id", read_block);
     if (!err) err = check_complete(o);
     if (!err)
         err = mg_each_row(

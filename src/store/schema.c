@@ -1,4 +1,4 @@
-/* The tables of a profile database, version 7. docs/format-profile.md explains every column. */
+/* The tables of a profile database, version 9. docs/format-profile.md explains every column. */
 #include "store/priv.h"
 
 const char mg_store_schema[] =
@@ -8,7 +8,7 @@ const char mg_store_schema[] =
     "CREATE TABLE kernel(id INTEGER PRIMARY KEY, name TEXT NOT NULL, demangled TEXT, module TEXT NOT NULL,"
     " regs_native INT, regs_instrumented INT, regs_estimated INT NOT NULL, has_sites INT NOT NULL, built_unix_ns INT);"
     "CREATE TABLE block(kernel INT NOT NULL, id INT NOT NULL, function TEXT, label TEXT, ptx_line INT, file TEXT,"
-    " line INT, n_insts INT NOT NULL, succs TEXT, ops TEXT, timing TEXT, PRIMARY KEY(kernel, id)) WITHOUT ROWID;"
+    " line INT, n_insts INT NOT NULL, succs TEXT, ops TEXT, timing TEXT, apart INT, PRIMARY KEY(kernel, id)) WITHOUT ROWID;"
     "CREATE TABLE launch(id INTEGER PRIMARY KEY, kernel INT NOT NULL, grid_x INT, grid_y INT, grid_z INT,"
     " block_x INT, block_y INT, block_z INT, cluster_x INT, cluster_y INT, cluster_z INT, static_shared INT,"
     " dyn_shared INT, device INT, stream INT, ctx INT, graph INT, ran INT NOT NULL, reason TEXT, cooperative INT,"

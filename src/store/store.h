@@ -163,6 +163,8 @@ struct mg_pblock {
     bool has_threads, has_warps;
     const char *timing;   /* as written; NULL: before version 4 */
     int timing_dependent; /* 1: its count may depend on timing (analysis/timing.h), 0: not, -1: not known */
+    int apart; /* 1: on a GPU it is open whether lanes have met in front of it (analysis/meet.h), 0: not, -1: not known
+                  (before version 9) */
 };
 struct mg_pkernel {
     uint32_t id;

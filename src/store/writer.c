@@ -409,6 +409,7 @@ static struct mg_row *block_row(const struct mg_site_block *b)
     mg_row_kept(r, n);
     r->cells[r->n - 1].kind = MG_CELL_text;
     mg_row_text(r, b->timing);
+    mg_row_int(r, b->apart);
     return r;
 }
 

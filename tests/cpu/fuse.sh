@@ -100,7 +100,7 @@ P
 seed=${SEED:-$(od -An -N2 -tu2 /dev/urandom | tr -d ' ')}
 python3 make.py "$seed" "${KERNELS:-12}" > fuse.cu && "$NVCC" -w -O2 -arch=sm_90 -cudart shared fuse.cu -o fuse || { echo "FAIL nvcc, seed $seed"; exit 1; }
 export MARGAY_CPU_TIER=sync MARGAY_CPU_VERIFY=1 MARGAY_CPU_STORE=off
-for isa in avx512 $([ $((seed % 2)) = 0 ] && echo avx2 || echo base); do # two of the three a run
+for isa in ${ISA:-avx512 avx2 base}; do
     for device in emu cpu; do
         for tool in none blocks; do
             MARGAY_ISA=$isa "$MARGAY" run -q --workers 2 --device $device -t $tool -o p.$isa.$device.$tool -- ./fuse > $device.$tool.out 2> $device.$tool.err

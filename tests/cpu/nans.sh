@@ -104,7 +104,7 @@ run() # NAME OPTION...: what it printed
     "$MARGAY" run -q -t none --workers 1 -o "$name" "$@" -- ./nans > "$name.out" 2>&1 || { echo "FAIL $name"; cat "$name.out"; exit 1; }
 }
 run emu --device emu
-for isa in avx512 avx2 base; do
+for isa in ${ISA:-avx512 avx2 base}; do
     MARGAY_ISA=$isa run cpu.$isa --device cpu
     cmp emu.out cpu.$isa.out || { diff emu.out cpu.$isa.out; exit 1; }
 done

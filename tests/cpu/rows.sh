@@ -117,14 +117,14 @@ counts emu.counted
 grep -q 'outside.*IllegalAddress' emu.outside || { echo "FAIL nothing went outside"; cat emu.outside; exit 1; }
 grep -q '[1-9]' emu.counted.counts || { echo "FAIL nothing was counted"; exit 1; }
 export MARGAY_CPU_TIER=sync
-for isa in avx512 avx2; do
+for isa in ${ISA:-avx512 avx2 base}; do
     export MARGAY_ISA=$isa
     run "$isa" 12 --device cpu -t none
     same emu.out "$isa.out"
     "$MARGAY" run -q --device cpu -t none -- ./rows 0 outside > "$isa.outside" 2>&1
     same emu.outside "$isa.outside"
 done
-run avx2.counted 2 --device cpu -t blocks -t memory
-counts avx2.counted
-same emu.counted.out avx2.counted.out
-same emu.counted.counts avx2.counted.counts
+run cpu.counted 2 --device cpu -t blocks -t memory
+counts cpu.counted
+same emu.counted.out cpu.counted.out
+same emu.counted.counts cpu.counted.counts

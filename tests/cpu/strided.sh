@@ -90,7 +90,7 @@ run() { # NAME OPTION...: and what happens outside
     "$MARGAY" run -q --workers 1 -t none -o "$n.far" "$@" -- ./strided far 2>&1 | grep -v profile > "$n.far.out"
 }
 run emu --device emu
-for isa in avx512 $([ $(($$ % 2)) = 0 ] && echo avx2 || echo base); do # two of the three a run
+for isa in ${ISA:-avx512 avx2 base}; do
     MARGAY_CPU_TIER=sync MARGAY_ISA=$isa run cpu.$isa --device cpu
     as_emulator cpu.$isa out counts far.out
 done

@@ -82,7 +82,7 @@ C
 gone() { "$MARGAY" run -q --workers 1 -t none -o "$1.gone" --device "$2" -- ./texels gone 2>&1 | grep -v profile > "$1.gone.out"; }
 counted emu texels --device emu
 gone emu emu
-for isa in avx512 avx2 base; do
+for isa in ${ISA:-avx512 avx2 base}; do
     MARGAY_CPU_TIER=sync MARGAY_ISA=$isa counted cpu.$isa texels --device cpu
     MARGAY_CPU_TIER=sync MARGAY_ISA=$isa gone cpu.$isa cpu
     as_emulator cpu.$isa out counts gone.out

@@ -146,7 +146,7 @@ export MARGAY_CPU_STORE=off MARGAY_CPU_TIER=sync
 . "$ROOT/tests/cpu/counted.inc"
 counted emu tiles --device emu
 [ "$(grep -c ': 0 of ' emu.out)" = 4 ] || { echo FAIL; cat emu.out; exit 1; }
-for isa in avx512 avx2 base; do
+for isa in ${ISA:-avx512 avx2 base}; do
     MARGAY_ISA=$isa counted "cpu.$isa" tiles --device cpu -t none
     as_emulator "cpu.$isa" out
 done

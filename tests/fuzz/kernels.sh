@@ -14,13 +14,13 @@ compare() { # SEEDS DEVICES OPTION...
 seed=${SEED:-$(od -An -N3 -tu4 /dev/urandom | tr -d ' ')}
 echo "SEED=$seed"
 some() { echo "$(($1 + seed % ($2 - $1 - $3 + 2)))-$(($1 + seed % ($2 - $1 - $3 + 2) + $3 - 1))"; } # FIRST LAST COUNT: so many of these, other ones each time
-compare "$(some 1 40 12)" emu:base,emu:avx2,emu
-compare "$(some 13 18 3)" emu:base,emu --tools lanes,memory,opcodes,values,functions
+compare "$(some 1 40 8)" emu:base,emu:avx2,emu
+compare "$(some 13 18 2)" emu:base,emu --tools lanes,memory,opcodes,values,functions
 if [ -e "$B/lib/margay/libmargay-cpu.so" ]; then # every kernel compiled before it runs
     compare "$(some 1 40 3)" emu,cpu
     compare 9 emu,cpu:avx2,cpu:base
     compare "$(some 1 40 1)" emu,cpu:avx2,cpu --functions
-    compare "$(some 13 18 2)" emu,cpu --tools lanes,memory,opcodes,values
+    compare "$(some 13 18 1)" emu,cpu --tools lanes,memory,opcodes,values
     export MARGAY_CPU_LIVE=0 # as large functions are compiled
     compare "$(some 1 40 1)" emu,cpu
     unset MARGAY_CPU_LIVE

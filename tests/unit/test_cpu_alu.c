@@ -478,15 +478,15 @@ MG_TEST(cpu_alu)
     else {
         cpu->close(dev);
         write_kernels(&text);
-        const char *wish = getenv("MARGAY_ISA");
+        const char *own = getenv("MARGAY_ISA"), *wish = own ? own : getenv("ISA"); /* tests/run */
         for (size_t i = 0; i < MG_COUNT_OF(isas); i++) {
-            if (wish && strcmp(wish, isas[i])) continue;
+            if (wish && !strstr(wish, isas[i])) continue;
             setenv("MARGAY_ISA", isas[i], 1);
             int old = begin_listening(said);
             compare_all(cpu, &text, isas[i]);
             end_listening(said, old, isas[i]);
         }
-        if (!wish) unsetenv("MARGAY_ISA");
+        if (!own) unsetenv("MARGAY_ISA");
         mg_buf_release(&text);
     }
     unsetenv("MARGAY_CPU_VERBOSE");

@@ -369,13 +369,13 @@ MG_TEST(cpu_exec)
         mg_test_skip(mg_diag_first(&diag, MG_ERR_UNSUPPORTED));
     else {
         run_ops->close(dev);
-        const char *wish = getenv("MARGAY_ISA");
+        const char *own = getenv("MARGAY_ISA"), *wish = own ? own : getenv("ISA"); /* tests/run */
         for (size_t i = 0; i < MG_COUNT_OF(isas); i++) {
-            if (wish && strcmp(wish, isas[i])) continue;
+            if (wish && !strstr(wish, isas[i])) continue;
             setenv("MARGAY_ISA", isas[i], 1);
             run_files();
         }
-        if (!wish) unsetenv("MARGAY_ISA");
+        if (!own) unsetenv("MARGAY_ISA");
         setenv("MARGAY_CPU_TIER", "0", 1); /* some launches end in the emulator, some go over */
         run_files();
         setenv("MARGAY_CPU_TIER", "sync", 1);

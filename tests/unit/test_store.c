@@ -555,7 +555,7 @@ MG_TEST(profile_refused)
     static const struct {
         const char *sql, *says;
     } cases[] = {
-        {"PRAGMA user_version=9", "newer margay"},
+        {"PRAGMA user_version=10", "newer margay"},
         {"INSERT INTO tool VALUES('t','k','',x'28b52ffd')", "a tool's result"},
         {"INSERT INTO tool VALUES('t','k','',x'')", "a tool's result"},
         {"PRAGMA application_id=7", "no margay profile"},

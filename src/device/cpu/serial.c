@@ -24,6 +24,10 @@
 #define MOST_OPS       400  /* of a loop: its code is there twice */
 #define LARGE          2000 /* operations of a function: its code is made in haste, and one lane takes as long as 32 */
 #define ALU_PER_ACCESS 8    /* more arithmetic than that for each access of lanes that lie apart is a vector's */
+/* Fewer accesses of lanes that lie apart for each in rows that move, and lanes stay together: of such a row each lane
+ * would touch another line of memory in each round. Gathers of AVX2 take longer. */
+#define APART_PER_ROW(isa) ((isa) >= EMU_ISA_AVX512 ? 4 : 1)
+#define MOST_ROW           64 /* elements from the first lane's to the last one's */
 
 /* Does the kernel look at which lanes run together? */
 static bool sees_sets(const struct cpu_func *f)
@@ -79,9 +83,33 @@ static bool is_passed(const struct cpu_func *f, const struct cpu_serial *s, uint
 
 struct loop_facts {
     uint32_t ops, apart, alu;     /* apart: accesses of lanes that do not lie in rows */
+    uint32_t rows;                /* of those that do, in other rows from round to round */
     bool has_entry, varies;       /* varies: lanes leave at different times */
     const struct cpu_inst *lacks; /* an operation without code for one lane */
 };
+
+static bool moves(const struct cpu_func *f, const uint64_t *set, uint32_t reg)
+{
+    for (uint32_t b = 0; b < f->n_blocks; b++)
+        for (uint32_t i = f->blocks[b].first; mg_has(set, b) && i < f->blocks[b].end; i++)
+            if (cpu_defines(f, &f->insts[i], reg)) return true;
+    return false;
+}
+
+static void look_at_access(const struct cpu_func *f, const uint64_t *set, const struct cpu_inst *in,
+                           struct loop_facts *l)
+{
+    const struct cpu_reg *at = in->s[0] ? &f->regs[in->s[0] - 1] : NULL;
+    int64_t least, most;
+    if (!at || cpu_is_uniform(at->shape)) return;
+    if (at->shape.varying && !(cpu_in_rows(f, in) && at->row >= 16)) {
+        l->apart++;
+        return;
+    }
+    cpu_lane_span(f, at->shape, UINT32_MAX, &least, &most);
+    const bool row = at->shape.varying || most - least <= MOST_ROW * (int64_t)cpu_access_bytes(in);
+    l->rows += row && moves(f, set, in->s[0]);
+}
 
 static struct loop_facts look_at_loop(const struct cpu_func *f, const uint64_t *set)
 {
@@ -100,8 +128,8 @@ static struct loop_facts look_at_loop(const struct cpu_func *f, const uint64_t *
                 l.alu += f->pures[in->callee]->n_insts;
             else if (in->kind != CPU_LOAD && in->kind != CPU_STORE)
                 l.alu += in->kind != CPU_NOP && in->kind != CPU_CTL && in->kind != CPU_COUNT;
-            else if (in->s[0] && f->regs[in->s[0] - 1].shape.varying)
-                l.apart += !(cpu_in_rows(f, in) && f->regs[in->s[0] - 1].row >= 16);
+            else
+                look_at_access(f, set, in, &l);
         }
         const struct cpu_inst *last = &f->insts[f->blocks[b].end - 1];
         MG_EACH_EDGE(&f->succ, b, e)
@@ -122,6 +150,7 @@ static const char *why_not(const struct cpu_func *f, uint32_t h, const uint64_t 
     if (!all && f->n_insts > LARGE) return "the function has more than 2,000 operations";
     if (!all && !l->varies) return "lanes leave it together";
     if (!all && !l->apart) return "no access at which lanes lie apart";
+    if (!all && l->apart < APART_PER_ROW(f->isa) * l->rows) return "lanes lie in rows in it, too";
     if (!all && l->alu > ALU_PER_ACCESS * l->apart) return "more than 8 other operations an access";
     if (sees_sets(f) && !keeps_sets(f, h, set)) return "its lanes meet elsewhere, and warps are counted";
     return NULL;

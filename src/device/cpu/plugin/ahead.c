@@ -60,25 +60,38 @@ static val get(struct emit *e, val at)
 {
     return LLVMBuildLoad2(B, e->t.i64, at, "");
 }
+static val holds(struct emit *e, val at)
+{
+    return LLVMBuildICmp(B, LLVMIntNE, get(e, at), k64(e, 0), "");
+}
+static void keep(struct emit *e, val yes, val at)
+{
+    LLVMBuildStore(B, LLVMBuildZExt(B, yes, e->t.i64, ""), at);
+}
 
 /* In a block of a loop: does a warp come here for the first time, did the one before it come so seldom that what this
  * one fetches for the next stays in the cache; and is it worth while (returned)? */
 static val look_at_warp(struct emit *e, uint64_t lines)
 {
     struct turn *t = &e->ahead.turns[e->block];
-    if (t->region == 1 + emit_region(e)) return t->worth;
+    if (t->region == 1 + emit_region(e)) return holds(e, t->worth);
     t->region = 1 + emit_region(e);
-    if (!t->warp)
+    if (!t->warp) {
         t->warp = variable(e, UINT64_MAX), t->rounds = variable(e, LOOP_LINES), t->before = variable(e, LOOP_LINES);
+        t->begins = variable(e, 0), t->few = variable(e, 0), t->worth = variable(e, 0);
+    }
     val warp = emit_warp_number(e), rounds = get(e, t->rounds);
-    t->begins = LLVMBuildICmp(B, LLVMIntNE, warp, get(e, t->warp), "");
-    val before = LLVMBuildSelect(B, t->begins, rounds, get(e, t->before), "");
-    rounds = LLVMBuildSelect(B, t->begins, k64(e, 1), LLVMBuildAdd(B, rounds, k64(e, 1), ""), "");
+    val begins = LLVMBuildICmp(B, LLVMIntNE, warp, get(e, t->warp), "");
+    val before = LLVMBuildSelect(B, begins, rounds, get(e, t->before), "");
+    rounds = LLVMBuildSelect(B, begins, k64(e, 1), LLVMBuildAdd(B, rounds, k64(e, 1), ""), "");
     LLVMBuildStore(B, warp, t->warp);
     LLVMBuildStore(B, before, t->before);
     LLVMBuildStore(B, rounds, t->rounds);
-    t->few = LLVMBuildICmp(B, LLVMIntULT, before, k64(e, LOOP_LINES / lines), "");
-    return t->worth = LLVMBuildICmp(B, LLVMIntUGT, LLVMBuildOr(B, before, rounds, ""), k64(e, LEAST - 1), "");
+    keep(e, begins, t->begins);
+    keep(e, LLVMBuildICmp(B, LLVMIntULT, before, k64(e, LOOP_LINES / lines), ""), t->few);
+    val worth = LLVMBuildICmp(B, LLVMIntUGT, LLVMBuildOr(B, before, rounds, ""), k64(e, LEAST - 1), "");
+    keep(e, worth, t->worth);
+    return worth;
 }
 
 /* How far from its loads in a loop those of the next warp lie, if there is one; `otherwise` where they are many, or
@@ -88,12 +101,12 @@ static void to_next_warp(struct emit *e, struct ahead *a, val at, val otherwise)
     if (e->f->region.n_warps == 1) return;
     const struct turn *t = &e->ahead.turns[e->block];
     if (!a->first) a->first = variable(e, 0), a->step = variable(e, 0), a->far = variable(e, 0);
-    val first = get(e, a->first),
-        steps = LLVMBuildAnd(B, t->begins, LLVMBuildICmp(B, LLVMIntNE, e->warp, LLVMConstInt(e->t.i32, 0, 0), ""), "");
+    val first = get(e, a->first), begins = holds(e, t->begins),
+        steps = LLVMBuildAnd(B, begins, LLVMBuildICmp(B, LLVMIntNE, e->warp, LLVMConstInt(e->t.i32, 0, 0), ""), "");
     val step = LLVMBuildSelect(B, steps, LLVMBuildSub(B, at, first, ""), get(e, a->step), "");
     LLVMBuildStore(B, step, a->step);
-    LLVMBuildStore(B, LLVMBuildSelect(B, t->begins, at, first, ""), a->first);
-    LLVMBuildStore(B, LLVMBuildSelect(B, t->few, step, otherwise, ""), a->far);
+    LLVMBuildStore(B, LLVMBuildSelect(B, begins, at, first, ""), a->first);
+    LLVMBuildStore(B, LLVMBuildSelect(B, holds(e, t->few), step, otherwise, ""), a->far);
 }
 
 static void fetch_all(struct emit *e, const val *p, unsigned n, uint64_t lines, val by, bool near)

@@ -32,7 +32,7 @@ struct turn {
     uint32_t region;
     val warp, rounds, before, begins, few, worth;
 }; /* by block of a loop, the region it was last emitted for; allocas: which warp was here, how often it was and the one
-      before; and what follows */
+      before; and what follows, which accesses that no other's code leads to read, too */
 
 struct serial_code {
     LLVMBasicBlockRef in[2], begin;
