@@ -35,4 +35,5 @@ if [ -n "${WITNESS:-}" ]; then
         cd "$here" || exit 1
     done < "$WITNESS"
 fi
+[ -n "$names" ] || { echo "nothing to compare: ncu failed on each program without Margay"; exit 77; }
 python3 "$ROOT/tests/gpu/witness.py" $names
