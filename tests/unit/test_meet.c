@@ -62,6 +62,14 @@ MG_TEST(meet_where_ways_nest)
 
 MG_TEST(meet_is_open_where_ways_join_early)
 {
+    /* the code that docs/nvidia.md lists: work in front of `return` in a loop */
+    CHECK("$l: @%p2 bra $r;\n" STEP "@%p1 bra $l;\n" STEP "ret;\n$r: " END, "00011");
+    /* if (p1 || p2) y; else x */
+    CHECK("@%p1 bra $y;\n@%p2 bra $y;\n" STEP "bra $z;\n$y: " STEP "$z: " END, "00011");
+    /* `continue` in an `if` */
+    CHECK("$l: @%p1 bra $s;\n@%p2 bra $n;\n" STEP "$s: " STEP "$n: " STEP "@%p3 bra $l;\n" END, "0000110");
+    /* `continue`, then `break` */
+    CHECK("$l: @%p1 bra $n;\n" STEP "@%p2 bra $e;\n" STEP "$n: " STEP "@%p3 bra $l;\n$e: " END, "011111");
     /* a case that falls into the next, and where the switch ends */
     CHECK("t: .branchtargets $a, $b, $c;\nbrx.idx %r1, t;\n$a: " STEP "$b: " STEP "bra $d;\n$c: " STEP "$d: " END,
           "00101");

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "report/advice/priv.h"
+#include "report/advice/view.h"
 #include "report/priv.h"
 
 /* A figure of tool lanes: a number, or of a sample an estimate. */
@@ -12,11 +13,18 @@ static double told(const struct mg_jval *v, const char *key)
     return x && x->kind == MG_JVAL_OBJECT ? mg_jval_f64(x, "estimate") : mg_jval_number(x);
 }
 
-/* Does the branch go back to its own block or one before it? */
-static bool goes_back(const struct mg_pkernel *k, uint64_t block)
+/* Does one of the branch's ways leave the loop around it? */
+static bool leaves_loop(struct advice *a, struct view *v, const struct mg_pkernel *k, const struct mg_jval *branch)
 {
-    for (uint32_t i = 0; block < k->n_blocks && i < k->blocks[block].n_succs; i++)
-        if (k->blocks[block].succs[i] <= block) return true;
+    const struct mg_module *m = mg_lines_module(a->modules, k->module);
+    const char *function = mg_jval_text(branch, "function");
+    mg_id first = view_function(v, m, function ? function : k->name),
+          node = first ? node_at(m, first, (uint32_t)mg_jval_u64(branch, "ptx_line")) : 0;
+    uint32_t loop = node ? loop_at(v, node) : MG_NO_LOOP;
+    if (loop == MG_NO_LOOP) return false;
+    const struct mg_block *b = &v->cfg->blocks[mg_cfg_block_of(v->cfg, node)];
+    for (uint32_t i = 0; i < b->n_succs; i++)
+        if (!mg_loops_contains(v->loops, loop, v->cfg->edges[b->succ_at + i])) return true;
     return false;
 }
 
@@ -73,8 +81,8 @@ static struct idle_accesses sum_idle_accesses(const struct advice *a, const stru
     return sum;
 }
 
-/* By line of the source. Where the PTX names none all branches of the kernel are one, at the worst of them: those of an
- * unrolled loop would each be too small to be told. */
+/* By line of the source, at the worst of its branches. Where the PTX names none all branches of the kernel are one:
+ * those of an unrolled loop would each be too small to be told. */
 static struct line_sum *sum_of_branch(struct advice *a, struct line_sums *sums, const struct mg_pkernel *k,
                                       const struct mg_jval *branch)
 {
@@ -84,21 +92,22 @@ static struct line_sum *sum_of_branch(struct advice *a, struct line_sums *sums, 
     if (!at.file && sums->n && sums->at[sums->n - 1].k == k && !sums->at[sums->n - 1].place.file)
         s = &sums->at[sums->n - 1];
     if (!s) s = sum_of_line(a, sums, k, branch);
-    if (!at.file && idle > s->most) s->place = at;
-    s->most = MG_MAX(s->most, idle);
+    s->slots += idle;
+    s->sites++;
+    if (idle <= s->most) return s;
+    s->most = idle;
+    s->worst = branch;
+    s->place = at;
     return s;
 }
 
-/* "this branch", "branches as this one" */
-static const char *say_branches(struct advice *a, const struct line_sum *s)
+/* ", and 15 more branches of its line part them"; "": the one is all. */
+static const char *say_others(struct advice *a, const struct line_sum *s)
 {
-    if (s->backward)
-        return mg_arena_printf(&a->out->arena, "lanes of a warp leave this loop%s at different times",
-                               s->sites > 1 && !s->place.file ? " and others" : "");
-    if (s->sites > 1 && !s->place.file)
-        return mg_arena_printf(&a->out->arena, "lanes of a warp take both sides of this branch and of %u more",
-                               s->sites - 1);
-    return "lanes of a warp take both sides of this branch";
+    if (s->sites < 2) return "";
+    return mg_arena_printf(&a->out->arena, ", and %u more branch%s of %s part%s them", s->sites - 1,
+                           s->sites == 2 ? "" : "es", s->place.file ? "its line" : "the kernel",
+                           s->sites == 2 ? "s" : "");
 }
 
 /* Warps that take a way of the branch whole, as often as CTAs come to it or more. */
@@ -141,26 +150,31 @@ static const char *say_moved(struct advice *a, const struct kernel_cost *c, cons
         &a->out->arena, ", and of what it moves of global memory %.0f %% lies between the lanes that are there", part);
 }
 
-static void tell_divergence(struct advice *a, const struct line_sum *s)
+static void tell_divergence(struct advice *a, struct view *view, const struct line_sum *s)
 {
     const struct kernel_cost *c = &a->costs[s->k->id];
-    double part = c->warp_insts > 0 ? s->slots / (32 * c->warp_insts) : 0,
+    double all = 32 * c->warp_insts, part = all > 0 ? s->slots / all : 0,
            machine = c->warp_insts > 0 ? c->issues / c->warp_insts : 1, cycles = s->idle / 32 / 4 * machine,
-           gain = gain_of_full_warps(c, cycles, s->latency, s->moved);
+           gain = gain_of_full_warps(c, cycles, s->latency, s->moved), threads;
     bool issues = part >= .05 && is_worth_if_full(c, PART_ISSUE, cycles),
          moves = s->moved >= .05 * c->parts[PART_GLOBAL] && is_worth_if_full(c, PART_GLOBAL, s->moved);
     if (gain <= 0 || (!issues && !moves)) return;
+    bool loop = leaves_loop(a, view, s->k, s->worst);
+    double executions = warps_at(lanes_of(a, s->k), mg_jval_u64(s->worst, "block"), &threads);
     struct mg_finding *f = add_finding(a, c, gain, true);
     place_at_line(f, s);
     f->limit = say_limit(a, c, s->moved > cycles ? PART_GLOBAL : PART_ISSUE);
     f->measure = 100 * part;
     f->unit = "% of the kernel's lane slots idle";
     f->text = mg_arena_printf(
-        &a->out->arena, "%s (in %s of %s warp executions): %.1f %% of the kernel's lane slots idle%s. %s",
-        say_branches(a, s), say_number(a, s->requests), say_number(a, s->accesses), f->measure, say_moved(a, c, s),
-        s->backward
-            ? "Give the lanes of a warp work of equal length: sort or bucket it, or share the rounds among lanes."
-            : "Branch on what all lanes of a warp share, or order the data so that they do.");
+        &a->out->arena,
+        "lanes of a warp %s (in %s of %s warp executions)%s: %.1f %% of the kernel's lane slots idle%s%s. %s",
+        loop ? "leave this loop at different times" : "take both sides of this branch",
+        say_number(a, told(s->worst, "divergent")), say_number(a, executions), say_others(a, s), f->measure,
+        s->sites < 2 ? "" : mg_arena_printf(&a->out->arena, ", %.1f %% by this one", 100 * s->most / all),
+        say_moved(a, c, s),
+        loop ? "Give the lanes of a warp work of equal length: sort or bucket it, or share the rounds among lanes."
+             : "Branch on what all lanes of a warp share, or order the data so that they do.");
     say_caller(a, f);
 }
 
@@ -168,6 +182,7 @@ void mg_rule_divergence(struct advice *a, const struct mg_rule *self)
 {
     const struct mg_jval *lanes = mg_facts_tool(a->facts, "lanes");
     struct line_sums sums = {0};
+    struct view view = {0};
     (void)self;
     for (const struct mg_jval *v = mg_jval_first(mg_jval_get(lanes, "kernels")); v; v = v->next) {
         const struct mg_pkernel *k;
@@ -180,17 +195,13 @@ void mg_rule_divergence(struct advice *a, const struct mg_rule *self)
             double executions = warps_at(v, mg_jval_u64(b, "block"), &threads),
                    idle = told(b, "idle_slots") * part_to_mend(a, k, v, b, executions);
             struct line_sum *s = sum_of_branch(a, &sums, k, b);
-            s->slots += told(b, "idle_slots");
             s->idle += idle;
             s->latency += idle * accesses.latency / slots;
             s->moved += idle * accesses.moved / slots;
-            s->sites++;
-            s->requests += told(b, "divergent");
-            s->accesses += executions;
-            s->backward = s->backward || goes_back(k, mg_jval_u64(b, "block"));
         }
     }
-    for (uint32_t i = 0; i < sums.n; i++) tell_divergence(a, &sums.at[i]);
+    for (uint32_t i = 0; i < sums.n; i++) tell_divergence(a, &view, &sums.at[i]);
+    view_release(&view);
     free(sums.at);
 }
 
@@ -256,9 +267,19 @@ static const char *say_cause(struct advice *a, const struct mg_pkernel *k, const
                : "";
 }
 
-/* What to try follows from how the work lies over the grid. */
-static const char *say_remedy(struct advice *a, const struct mg_jval *v, bool at_once)
+/* May how often that loop is gone round depend on timing? */
+static bool is_loop_by_timing(const struct mg_pkernel *k, const struct mg_jval *v)
 {
+    uint64_t block = mg_jval_u64(v, "block");
+    return mg_jval_yes(v, "loop") && block < k->n_blocks && k->blocks[block].timing_dependent == 1;
+}
+
+/* What to try follows from how the work lies over the grid. */
+static const char *say_remedy(struct advice *a, const struct mg_pkernel *k, const struct mg_jval *v, bool at_once)
+{
+    if (is_loop_by_timing(k, v))
+        return "How often may depend on timing: another run may count otherwise, and threads that wait here for others "
+               "have no work to share.";
     const char *shape = mg_jval_text(v, "shape");
     uint64_t beyond = mg_jval_u64(v, "long_ctas");
     if (shape && !strcmp(shape, "rising"))
@@ -317,7 +338,7 @@ void mg_rule_cta_imbalance(struct advice *a, const struct mg_rule *self)
         if (ratio < 1.25 || 100 * c->share * (1 - even) < LEAST_GAIN_PCT || gain <= 0) continue;
         bool sampled = mg_jval_yes(v, "estimate"), at_once = c->waves.all <= c->waves.launches; /* no order helps */
         struct line_sums one = {0};
-        struct mg_finding *f = add_finding(a, c, gain, !sampled);
+        struct mg_finding *f = add_finding(a, c, gain, !sampled && !mg_timing_blocks(k));
         place_at_line(f, sum_of_line(a, &one, k, v));
         f->measure = ratio;
         f->unit = "longest CTA / mean";
@@ -328,7 +349,7 @@ void mg_rule_cta_imbalance(struct advice *a, const struct mg_rule *self)
             sampled ? mg_arena_printf(&a->out->arena, " of %s sampled, of %s,", say_number(a, mg_jval_f64(v, "ctas")),
                                       say_number(a, mg_jval_f64(v, "grid_ctas")))
                     : ",",
-            ratio, say_cause(a, k, v), say_remedy(a, v, at_once),
+            ratio, say_cause(a, k, v), say_remedy(a, k, v, at_once),
             in_waves ? mg_arena_printf(&a->out->arena, " Choose the grid as a multiple of %s CTAs, too.",
                                        say_number(a, c->tail.wave))
                      : "");

@@ -315,9 +315,36 @@ static uint64_t ctas_of(const struct mg_plaunch *l)
     return (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
 }
 
+static uint32_t threads_of_cta(const struct mg_plaunch *l)
+{
+    return l->block[0] * l->block[1] * l->block[2];
+}
+
 static uint32_t warps_of_cta(const struct mg_plaunch *l)
 {
-    return up((uint64_t)l->block[0] * l->block[1] * l->block[2], 32);
+    return up(threads_of_cta(l), 32);
+}
+
+static bool takes_part(const struct mg_plaunch *l)
+{
+    return !l->repeat && l->ran != MG_RAN_UNKNOWN && ctas_of(l) && threads_of_cta(l);
+}
+
+uint32_t emptiest_size(const struct advice *a, const struct kernel_cost *c)
+{
+    enum { MOST_THREADS = 1024 };
+    const struct mg_recording *p = a->facts->p;
+    double *lost = mg_xcalloc(MOST_THREADS + 1, sizeof *lost);
+    uint32_t worst = 0;
+    for (uint64_t i = 0; i < p->n_launches; i++) {
+        const struct mg_plaunch *l = &p->launches[i];
+        uint32_t threads = MG_MIN(threads_of_cta(l), (uint32_t)MOST_THREADS);
+        if (l->kernel != c->k->id || !takes_part(l)) continue;
+        lost[threads] += (double)(32 * up(threads, 32) - threads) * (double)ctas_of(l) * (l->replays ? l->replays : 1);
+        if (lost[threads] > lost[worst]) worst = threads;
+    }
+    free(lost);
+    return worst;
 }
 
 struct mean { /* over launches with counts: instructions of a CTA, and of a warp */
@@ -355,11 +382,11 @@ static void add_launch(struct advice *a, const struct mg_plaunch *l, const struc
 {
     struct kernel_cost *c = &a->costs[l->kernel];
     uint64_t ctas = ctas_of(l);
-    uint32_t threads = l->block[0] * l->block[1] * l->block[2], warps = warps_of_cta(l);
+    uint32_t threads = threads_of_cta(l), warps = warps_of_cta(l);
     uint64_t shared_bytes = (uint64_t)l->static_shared_bytes + l->dyn_shared_bytes, times = l->replays ? l->replays : 1;
     const struct mg_sm_limits *limits = mg_sm_limits(a->peak->sm);
     const char *limit;
-    if (l->repeat || l->ran == MG_RAN_UNKNOWN || !ctas || !threads) return;
+    if (!takes_part(l)) return;
     uint32_t registers = c->k->regs_native > 0 ? (uint32_t)c->k->regs_native : 0;
     uint32_t resident = mg_resident_ctas(limits, warps, registers, shared_bytes, &limit);
     c->launches += times;

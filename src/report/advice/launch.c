@@ -25,6 +25,22 @@ static double gain_if_full(const struct kernel_cost *c, double needed, bool merg
     return gain_if(c, &full);
 }
 
+/* "the last warp of each CTA of 91 threads has 27 of 32 lanes: 24 % of the lanes of its warps have no thread" */
+static const char *say_empty_lanes(struct advice *a, const struct kernel_cost *c, double empty)
+{
+    uint32_t size = emptiest_size(a, c), warps = (size + 31) / 32, last = size - 32 * (warps - 1);
+    const char *of_size = mg_arena_printf(&a->out->arena, "the %swarp of each CTA of %u thread%s has %u of 32 lanes",
+                                          warps > 1 ? "last " : "", size, size == 1 ? "" : "s", last);
+    if (c->least_threads == c->most_threads)
+        return mg_arena_printf(&a->out->arena, "%s: %.0f %% of the lanes of its warps have no thread", of_size,
+                               100 * empty);
+    return mg_arena_printf(
+        &a->out->arena,
+        "%s: %.0f %% of the lanes of such CTAs have no thread. CTAs of its launches have %u to %u threads; of all their "
+        "warps' lanes %.0f %% have none",
+        of_size, 100. * (32 - last) / (32 * warps), c->least_threads, c->most_threads, 100 * empty);
+}
+
 void mg_rule_partial_warp(struct advice *a, const struct mg_rule *self)
 {
     (void)self;
@@ -41,9 +57,7 @@ void mg_rule_partial_warp(struct advice *a, const struct mg_rule *self)
         f->measure = 100 * empty;
         f->unit = "% of the lanes of launched warps have no thread";
         f->text = mg_arena_printf(
-            &a->out->arena,
-            "CTAs of %u thread%s fill no whole warp: %.0f %% of the lanes of its warps have no thread. Use %s.",
-            c->threads, c->threads == 1 ? "" : "s", f->measure,
+            &a->out->arena, "%s. Use %s.", say_empty_lanes(a, c, empty),
             launching ? "fewer CTAs of 256 threads, each with the work of several"
                       : "a multiple of 32 threads, with the work of several CTAs in one where it is small");
         if (launching)

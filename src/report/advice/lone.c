@@ -80,6 +80,14 @@ static bool comes_to_barrier(const struct lone *l, uint32_t b)
     return false;
 }
 
+/* Does a loop wait here for what another thread stores? */
+static bool waits_for_others(const struct mg_pblock *p)
+{
+    for (uint32_t i = 0; p && p->timing_dependent == 1 && i < p->n_ops; i++)
+        if (is_read_each_time(p->ops[i].op)) return true;
+    return false;
+}
+
 /* Cycles of the way that begins with `from`, up to where the ways meet; `insts`: warp instructions. */
 static double cycles_of_way(struct lone *l, uint32_t from, uint32_t meet, double *insts)
 {
@@ -91,8 +99,9 @@ static double cycles_of_way(struct lone *l, uint32_t from, uint32_t meet, double
         uint32_t b = l->queue[--n];
         if (b == meet || l->seen[b]) continue;
         l->seen[b] = true;
-        sum += l->cycles[b];
-        *insts += l->blocks[b] ? l->warps[b] * l->blocks[b]->n_insts : 0;
+        bool works = l->blocks[b] && !waits_for_others(l->blocks[b]);
+        sum += works ? l->cycles[b] : 0;
+        *insts += works ? l->warps[b] * l->blocks[b]->n_insts : 0;
         for (uint32_t i = 0; i < l->cfg->blocks[b].n_succs; i++)
             l->queue[n++] = l->cfg->edges[l->cfg->blocks[b].succ_at + i];
     }

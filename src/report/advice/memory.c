@@ -477,6 +477,7 @@ static void sum_redundant(struct advice *a, struct line_sums *sums)
         const struct mg_pkernel *k;
         const char *op = mg_jval_text(v, "op");
         if (!is_shown(a, v, &k) || !op || strncmp(op, "ld.", 3) || !mg_jval_yes(v, "same_address")) continue;
+        if (is_read_each_time(op)) continue;
         double redundant = mg_jval_f64(v, "redundant"), all = mg_jval_f64(v, "values");
         struct line_sum *s = sum_of_line(a, sums, k, v);
         const struct site_use *use = use_at(a, k, v);

@@ -133,6 +133,8 @@ struct site_use {
      * and of these what branches idle (tool lanes), which rule divergence tells. */
     double between, by_branches;
 };
+/* A load that is to look at memory each time: another thread may change it meanwhile, or a device. */
+bool is_read_each_time(const char *op);
 bool is_kept_by_l1(const char *op);
 struct member { /* a load at an address register that others have, too: offset, width; of a request */
     int64_t offset;
@@ -188,6 +190,8 @@ struct mg_rule {
 void advice_init(struct advice *a, struct mg_facts *f, struct mg_findings *out, unsigned without);
 void advice_release(struct advice *a);
 void costs_init(struct advice *a);
+/* Threads of the CTAs that together have most lanes without one; 0: every lane has one. */
+uint32_t emptiest_size(const struct advice *a, const struct kernel_cost *c);
 /* What tool values says of the bytes that are accessed of buffers. */
 void find_spans(struct advice *a);
 /* The bytes of a site's buffer that are accessed, at most: all of it, if tool values did not look at the site. */
@@ -279,7 +283,7 @@ struct line_sum {
     double accesses, requests, sectors, ideal, between, conflicts, passes, same, narrow, wide, wider,
         irregular; /* narrow: strides up to 32 bytes; wide: beyond; wider: beyond 128 */
     const struct mg_jval
-        *worst; /* the site with most sectors beyond the ideal, or bank conflicts; NULL: not looked for */
+        *worst; /* the site with most sectors beyond the ideal, bank conflicts or idle slots; NULL: not looked for */
     const struct site_use *use; /* of worst */
     double beyond;              /* how many those are */
     bool regular;               /* every site's conflicts are a whole number a request */
@@ -287,9 +291,8 @@ struct line_sum {
     double cycles; /* that go if it is mended */
     double idle, slots;
     double latency, moved; /* of accesses, that goes with idle slots, or with redundant loads; cycles for sectors */
-    bool backward;         /* a branch that closes a loop */
     uint32_t sites;
-    double most; /* of one site: where it is placed, if sites of several places are added up */
+    double most; /* of one site: there it is placed */
 };
 struct line_sums {
     struct line_sum *at;

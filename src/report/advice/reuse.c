@@ -60,14 +60,18 @@ static bool are_together(const struct load *a, const struct load *b)
            is_next(a, b);
 }
 
+bool is_read_each_time(const char *op)
+{
+    static const char *const how[] = {".volatile", ".relaxed", ".acquire", ".mmio", ".cv"};
+    for (size_t i = 0; i < MG_COUNT_OF(how) && op && !strncmp(op, "ld.", 3); i++)
+        if (strstr(op, how[i])) return true;
+    return false;
+}
+
 /* Does L1 keep what such a load brings? */
 bool is_kept_by_l1(const char *op)
 {
-    static const char *const passing[] = {".volatile", ".relaxed", ".acquire", ".mmio", ".cg", ".cv", ".no_allocate"};
-    if (!op || strncmp(op, "ld.", 3)) return false;
-    for (size_t i = 0; i < MG_COUNT_OF(passing); i++)
-        if (strstr(op, passing[i])) return false;
-    return true;
+    return op && !strncmp(op, "ld.", 3) && !is_read_each_time(op) && !strstr(op, ".cg") && !strstr(op, ".no_allocate");
 }
 
 static double sectors_together(const struct load *group, uint32_t n)
