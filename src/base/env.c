@@ -24,12 +24,19 @@ static bool is_number(const char *v)
     return n && n < 10 && !v[n];
 }
 
+/* NULL: the word itself. */
+static const char *find_kind(const char *word, size_t n)
+{
+    return n != 1 ? NULL : *word == 'N' ? "a number of at most 9 digits" : *word == '/' ? "an absolute path" : NULL;
+}
+
 static bool is_allowed(const char *v, const char *allowed)
 {
     bool found = !*allowed;
     for (size_t n; *allowed && !found; allowed += n + (allowed[n] != 0)) {
         n = strcspn(allowed, "|");
-        found = n == 1 && *allowed == 'N' ? is_number(v) : strlen(v) == n && !memcmp(v, allowed, n);
+        const char *kind = find_kind(allowed, n);
+        found = !kind ? strlen(v) == n && !memcmp(v, allowed, n) : *allowed == 'N' ? is_number(v) : *v == '/';
     }
     return found;
 }
@@ -60,9 +67,8 @@ bool mg_env_wrong(enum mg_env e, char *text, size_t bytes)
     size_t n = (size_t)snprintf(text, bytes, "%s=%.40s: it takes ", table[e].name, v);
     for (size_t w; *at && n < bytes; at += w + (at[w] != 0)) {
         w = strcspn(at, "|");
-        bool number = w == 1 && *at == 'N';
-        n += (size_t)snprintf(text + n, bytes - n, "%s%.*s", before, number ? 35 : (int)w,
-                              number ? "a number of at most 9 digits" : at);
+        const char *kind = find_kind(at, w);
+        n += (size_t)snprintf(text + n, bytes - n, "%s%.*s", before, kind ? 40 : (int)w, kind ? kind : at);
         before = strchr(at + w + (at[w] != 0), '|') ? ", " : " or ";
     }
     return true;

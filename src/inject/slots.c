@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cache.h"
 #include "base/env.h"
 #include "base/io.h"
 #include "base/map.h"
@@ -96,6 +97,7 @@ static void fill(void)
     s->start_ns = mg_now_ns();
     mg_config_from_env(&s->config);
     tell_of_environment();
+    mg_cache_hear(mg_session_say_line);
     s->backend = pick_backend(&s->config);
     mg_capture_prepare();
     mg_window_begin(s->config.range, s->start_ns);

@@ -32,6 +32,7 @@ MARGAY_CPU_STORE=0 on or off
 MARGAY_CPU_WHOLE=offf on or off
 MARGAY_CPU_SERIAL=none on, off or all
 MARGAY_CPU_CODEGEN=4 0, 1, 2 or 3
+MARGAY_CACHE=here an absolute path
 END
 for right in ISA=sse ISA=avx512 ISA= CPU_TIER=sync CPU_TIER=20 CPU_LIVE=0 CPU_STORE=on CPU_SERIAL=all CPU_CODEGEN=3 CPU_VERBOSE=0; do
     env "MARGAY_$right" "$MARGAY" run -q -t none --device emu -o "$tmp/right" -- true 2> "$tmp/err" && [ ! -s "$tmp/err" ] && continue
@@ -44,5 +45,17 @@ if [ -x "$EX/saxpy" ]; then
     "$MARGAY" run -q -t none --device emu -o "$tmp/late" -- env MARGAY_ISA=avx3 "$EX/saxpy" > /dev/null 2> "$tmp/err" &&
         [ ! -s "$tmp/err" ] || { echo "FAIL -q"; cat "$tmp/err"; failed=1; }
 fi
+doctor() { # WORDS [VARIABLE=VALUE...]
+    words=$1
+    shift
+    env -u MARGAY_CACHE -u XDG_CACHE_HOME "$@" "$MARGAY" doctor > "$tmp/out" 2>&1
+    grep -q "$words" "$tmp/out" || { echo "FAIL doctor $*"; cat "$tmp/out"; failed=1; }
+}
+touch "$tmp/plain"
+doctor "^cache folder *ok *$tmp/new/margay\$" XDG_CACHE_HOME="$tmp/new"
+doctor "^cache folder *-- .*$tmp/plain/cpu: Not a directory" MARGAY_CACHE="$tmp/plain"
+doctor '^cache folder *-- .*set MARGAY_CACHE or HOME' HOME=
+doctor '^environment *-- *MARGAY_CACHE=here: it takes an absolute path' MARGAY_CACHE=here HOME="$tmp"
+[ -z "$(find "$tmp/new" -type f)" ] || { echo 'FAIL doctor leaves files behind'; failed=1; }
 [ $failed = 1 ] || echo "ok   values that are not allowed are told"
 exit $failed
