@@ -12,5 +12,10 @@ bool mg_cache_path(const char *part, const uint8_t hash[32], bool make, char *pa
 void *mg_cache_read(const char *path, const char *magic, size_t *bytes);
 /* Written aside and renamed, so that a reader never sees half of one. Failing is no harm. */
 void mg_cache_write(const char *path, const char *magic, const void *data, size_t bytes);
+/* Who is told, once a process, that nothing can be kept and why. */
+void mg_cache_hear(void (*tell)(const char *line));
+/* Can files be kept? The folder is made for it, a file written and removed. text, of PATH_MAX + 200: where, or why not.
+ */
+bool mg_cache_try(char *text, size_t bytes);
 
 #endif

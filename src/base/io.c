@@ -148,7 +148,10 @@ bool mg_io_cache_dir(const char *part, char *path, bool make)
         const char *root = getenv(places[i].variable);
         if (!root || root[0] != '/') continue;
         int n = snprintf(path, PATH_MAX, "%s%s/%s", root, places[i].below, part);
+        if (n >= PATH_MAX) errno = ENAMETOOLONG;
         return n > 0 && n < PATH_MAX && (!make || make_dirs(path));
     }
+    path[0] = 0;
+    errno = ENOENT;
     return false;
 }

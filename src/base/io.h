@@ -32,7 +32,7 @@ struct stat;
 uint64_t mg_io_written_ns(const struct stat *st); /* since 1970 */
 /* Folder of what is kept between runs: $MARGAY_CACHE, else $XDG_CACHE_HOME/margay, else
  * $HOME/.cache/margay, with `part` below it; `path` has room for PATH_MAX. False: there is no such
- * place, or with `make`, it cannot be made. */
+ * place (path is then ""), or with `make`, it cannot be made (errno). */
 bool mg_io_cache_dir(const char *part, char *path, bool make);
 
 #endif

@@ -1,11 +1,14 @@
 /* margay doctor: what works on this machine and what does not, one line each, with what to do about
  * it. Exit 0 when `margay run` can run programs here, 4 when not. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/cache.h"
+#include "base/env.h"
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/place.h"
@@ -90,6 +93,15 @@ static void check_loader(struct doctor *d)
         line(d, "ld.so.preload", true, "/etc/ld.so.preload is there: what it names comes before our libraries");
 }
 
+static void check_environment(struct doctor *d)
+{
+    char text[PATH_MAX + 200];
+    bool good = mg_cache_try(text, sizeof text);
+    line(d, "cache folder", good, text);
+    for (unsigned e = 0; e < MG_ENV_COUNT; e++)
+        if (mg_env_wrong((enum mg_env)e, text, sizeof text)) line(d, "environment", false, text);
+}
+
 static void check_tools(struct doctor *d)
 {
     static const struct {
@@ -136,6 +148,7 @@ int cmd_doctor(int argc, char **argv)
     }
     line(&d, "arithmetic", true,
          "cpu and emu contract unrounded mul and add as ptxas does; margay run --no-contract does not");
+    check_environment(&d);
     check_loader(&d);
     check_tools(&d);
     bool cpu = mg_place_has(p.cpu);

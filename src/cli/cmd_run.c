@@ -194,6 +194,16 @@ static int fail(int status, const char *fmt, ...)
     return status;
 }
 
+/* In a process of the program a wrong value only counts as none. */
+static int check_environment(void)
+{
+    char text[200];
+    int status = 0;
+    for (unsigned e = 0; e < MG_ENV_COUNT; e++)
+        if (mg_env_wrong((enum mg_env)e, text, sizeof text)) status = fail(STATUS_USAGE, "%s", text);
+    return status;
+}
+
 /* auto: a GPU that answers, else the CPU device where it was built, else the emulator. */
 static int pick_device(struct run *r)
 {
@@ -857,7 +867,8 @@ int cmd_run(int argc, char **argv)
     r.program.n = n;
     ignore_file_size();
     if (!mg_place_find(&r.place)) return fail(STATUS_USAGE, "our own executable cannot be found: is /proc mounted?");
-    status = check_options(&r);
+    status = check_environment();
+    if (!status) status = check_options(&r);
     if (!status) {
         find_program(&r);
         status = pick_device(&r);

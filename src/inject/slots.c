@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cache.h"
+#include "base/env.h"
 #include "base/io.h"
 #include "base/map.h"
 #include "inject/backend.h"
@@ -82,11 +84,20 @@ static const struct mg_backend *pick_backend(const struct mg_config *c)
     return &mg_backend_own;
 }
 
+static void tell_of_environment(void)
+{
+    char text[200];
+    for (unsigned e = 0; e < MG_ENV_COUNT; e++)
+        if (mg_env_wrong((enum mg_env)e, text, sizeof text)) mg_session_say("%s; the default is used", text);
+}
+
 static void fill(void)
 {
     struct mg_session *s = &mg_session;
     s->start_ns = mg_now_ns();
     mg_config_from_env(&s->config);
+    tell_of_environment();
+    mg_cache_hear(mg_session_say_line);
     s->backend = pick_backend(&s->config);
     mg_capture_prepare();
     mg_window_begin(s->config.range, s->start_ns);

@@ -153,7 +153,7 @@ void mg_add_checked(const struct mg_recording *p, uint32_t columns, uint32_t max
     release_left(&l);
 }
 
-/* ---- registers that a kernel never writes ------------------------------------------------------------ */
+/* ---- registers that a kernel may read before it writes them ------------------------------------------ */
 
 static bool is_same_kernel(const struct mg_jval *a, const struct mg_jval *b)
 {
@@ -173,14 +173,13 @@ void mg_add_unwritten(const struct mg_recording *p, struct mg_buf *out, uint32_t
         for (uint32_t k = 0; k < l.entries.n; k++) n += is_same_kernel(v, l.entries.at[k]);
         mg_buf_adds(out, "  ");
         mg_demangle_add(out, name, 80);
-        mg_buf_printf(out, ": may depend on registers that it never writes (%s read at ", text_of(v, "register"));
+        mg_buf_printf(out, ": may read %s before it writes it (", text_of(v, "register"));
         add_place(out, v);
-        if (n > 1) mg_buf_printf(out, ", and %u more", n - 1);
+        if (n > 1) mg_buf_printf(out, "; %u more registers", n - 1);
         mg_buf_adds(out, ")\n");
     }
     if (rows > max_rows)
-        mg_buf_printf(out, "  and %u more kernels that may depend on registers that they never write\n",
-                      rows - max_rows);
+        mg_buf_printf(out, "  and %u more kernels that may read registers before they write them\n", rows - max_rows);
     release_left(&l);
 }
 

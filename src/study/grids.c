@@ -196,11 +196,10 @@ static const char *check_insts(const struct mg_grid_kernel *k, struct mg_arena *
         return "its work grows with its grid: the grid is the size of the problem";
     double grown = k->points[k->n_points - 1].insts / first->insts;
     if (k->differing && fabs(grown - 1) > SAME)
-        return mg_arena_printf(
-            a,
-            "argument %u differs between launches, and so do instructions, %.3g times over its grids:"
-            " it may be another problem",
-            k->differing, fmax(grown, 1 / grown));
+        return mg_arena_printf(a,
+                               "arg %u differs between launches, and so do instructions, %.3g times over its grids:"
+                               " it may be another problem",
+                               k->differing - 1, fmax(grown, 1 / grown));
     for (uint32_t i = 0; i < k->n_points; i++) {
         const struct mg_grid_point *p = &k->points[i];
         double off = (k->model.insts + k->model.insts_each * (double)p->ctas) / p->insts - 1;

@@ -31,7 +31,7 @@ struct mg_grid_kernel {
     uint64_t key;
     uint32_t block[3];
     const struct mg_plaunch *first; /* its first launch */
-    uint32_t differing;             /* the first argument, from 1, whose value a later launch has not; 0: none */
+    uint32_t differing;             /* 1 + the first argument whose value a later launch has not; 0: none */
     struct mg_grid_point *points;   /* by grid */
     uint32_t n_points;
     struct mg_grid_model model;

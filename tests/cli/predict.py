@@ -245,7 +245,7 @@ def write_args(name, values, kind):
 
 grown = [(g, WORK + WORK // 4 // GRIDS[-1] * g, round(grid_time(g))) for g in GRIDS]
 write_grids('grown', grown)
-for kind, values, why in ((0, [9] * 5, None), (0, GRIDS, 'argument 2 differs between launches'), (1, GRIDS, None)):
+for kind, values, why in ((0, [9] * 5, None), (0, GRIDS, 'arg 1 differs between launches'), (1, GRIDS, None)):
     write_args('grown', values, kind)
     k, = grids('grown', '--json')
     assert (k['why_not'] or '').startswith(why or '') and bool(k['why_not']) == bool(why), (kind, values, k)

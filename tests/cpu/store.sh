@@ -52,6 +52,13 @@ C
     EX=$PWD/own check "a variable's address" ': compiled' yes cpu sync variable
     EX=$PWD/own check "its address again" 'from the store' no cpu sync variable
 fi
+# A folder that cannot be written: one line, however many kernels; none under -q.
+touch plain
+for quiet in '' -q; do
+    MARGAY_CACHE=$PWD/plain MARGAY_CPU_TIER=sync "$MARGAY" run $quiet --device cpu -o p -- "$EX/bfs" > out 2> said && grep -q PASSED out &&
+        [ "$(grep -c "^margay: nothing can be kept for later runs: $PWD/plain/cpu: Not a directory\$" said)" = "$([ $quiet ] && echo 0 || echo 1)" ] || { echo "FAIL no cache folder, $quiet"; cat out said; failed=1; }
+    rm -rf p
+done
 check "a moment" '' no cpu 60000 matmul
 # Without a GPU it is the device that runs are given.
 if [ ! -e /dev/nvidiactl ]; then

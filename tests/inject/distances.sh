@@ -32,7 +32,7 @@ for text in map(open, sys.argv[2:]):
     lines = [l for l in text if 'out-of-bounds' in l and 'read as 0' not in l]
     assert len(lines) == stopped, (len(lines), stopped)
     for l in lines:
-        assert re.search(r'the buffer of argument 1 `buffer`|which was freed|variable of|the CTA has', l), l
+        assert re.search(r'the buffer of arg 0 `buffer`|which was freed|variable of|the CTA has', l), l
 r = json.load(open('out.json'))
 k, good = {x['id']: x for x in r['kernels']}, {}
 for l in r['launches']:

@@ -36,7 +36,7 @@ for tool in none blocks; do
     "$MARGAY" run --device emu --check -t $tool -o $tool -- ./names > out 2> err && "$MARGAY" report $tool --json > $tool.json && python3 - $tool <<'P' || { cat out err; failed=1; }
 import json, sys
 found = json.load(open(sys.argv[1] + '.json'))['tools']['check']['findings']
-assert sorted(f['allocation']['name'] for f in found) == ['lab::plain', 'lab::shared_with_host', 'the buffer of argument 0', 'tile'], found
+assert sorted(f['allocation']['name'] for f in found) == ['lab::plain', 'lab::shared_with_host', 'the buffer of arg 0', 'tile'], found
 P
     [ "$(grep -c '^margay: kernel void lab::race<64>(int\*): race: write of 4 bytes' err)" = 4 ] || { cat err; failed=1; }
     rm -rf over

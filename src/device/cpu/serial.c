@@ -141,11 +141,10 @@ static struct loop_facts look_at_loop(const struct cpu_func *f, const uint64_t *
 /* Why lanes do not go through the loop one after the other; NULL: they do. */
 static const char *why_not(const struct cpu_func *f, uint32_t h, const uint64_t *set, const struct loop_facts *l)
 {
-    const char *wish = mg_env(MG_ENV_CPU_SERIAL);
-    const bool all = wish && !strcmp(wish, "all");
+    const bool all = mg_env_is(MG_ENV_CPU_SERIAL, "all");
     if (l->has_entry) return "the function begins in it";
     if (l->lacks) return "no code for one lane";
-    if (wish && !strcmp(wish, "off")) return "MARGAY_CPU_SERIAL=off";
+    if (mg_env_is(MG_ENV_CPU_SERIAL, "off")) return "MARGAY_CPU_SERIAL=off";
     if (l->ops > MOST_OPS) return "more than 400 operations";
     if (!all && f->n_insts > LARGE) return "the function has more than 2,000 operations";
     if (!all && !l->varies) return "lanes leave it together";
@@ -239,7 +238,7 @@ bool cpu_find_serials(struct cpu_func *f)
     uint64_t *set = mg_arena_array(&f->arena, uint64_t, f->block_words);
     f->serial_of = mg_arena_array(&f->arena, uint32_t, f->n_blocks + 1);
     f->serials = mg_arena_array(&f->arena, struct cpu_serial, f->n_blocks + 1);
-    const bool verbose = mg_env(MG_ENV_CPU_VERBOSE) != NULL;
+    const bool verbose = mg_env_is(MG_ENV_CPU_VERBOSE, "1");
     cpu_find_lone(f);
     for (uint32_t h = 0; h < f->n_blocks; h++) { /* outer loops first */
         if (f->serial_of[h] || !find_loop(f, h, set)) continue;

@@ -282,14 +282,14 @@ bool cpu_tier_open(struct mg_device *dev, struct mg_diag *d)
         free(t);
         return false;
     }
-    const char *tier = mg_env(MG_ENV_CPU_TIER), *store = mg_env(MG_ENV_CPU_STORE), *whole = mg_env(MG_ENV_CPU_WHOLE);
+    const char *tier = mg_env(MG_ENV_CPU_TIER);
     t->dev = dev;
-    t->sync = tier && !strcmp(tier, "sync");
-    t->fixed_delay = tier && *tier >= '0' && *tier <= '9';
+    t->sync = mg_env_is(MG_ENV_CPU_TIER, "sync");
+    t->fixed_delay = tier && !t->sync;
     if (t->fixed_delay) t->delay_ns = strtoul(tier, NULL, 10) * 1000000u;
-    t->store = !store || strcmp(store, "off") != 0;
-    t->whole = !whole || strcmp(whole, "off") != 0;
-    t->verbose = mg_env(MG_ENV_CPU_VERBOSE) != NULL;
+    t->store = !mg_env_is(MG_ENV_CPU_STORE, "off");
+    t->whole = !mg_env_is(MG_ENV_CPU_WHOLE, "off");
+    t->verbose = mg_env_is(MG_ENV_CPU_VERBOSE, "1");
     t->max_threads = MG_MIN(MG_MAX(dev->n_workers / 2, 1), MAX_THREADS);
     t->pid = getpid();
     pthread_condattr_t clock; /* mg_now_ns */

@@ -297,9 +297,8 @@ enum emu_isa emu_isa_best(void)
             __builtin_cpu_supports("avx512cd"))
             best = EMU_ISA_AVX512;
     }
-    const char *wish = mg_env(MG_ENV_ISA);
-    if (wish && !strcmp(wish, "sse")) best = EMU_ISA_BASE; /* and no AVX: emu_whole_needs_exchange */
-    for (unsigned i = 0; wish && i < EMU_ISA_COUNT; i++)
-        if (!strcmp(wish, names[i]) && i < best) best = (enum emu_isa)i;
+    if (mg_env_is(MG_ENV_ISA, "sse")) best = EMU_ISA_BASE; /* and no AVX: emu_whole_needs_exchange */
+    for (unsigned i = 0; i < best; i++)
+        if (mg_env_is(MG_ENV_ISA, names[i])) best = (enum emu_isa)i;
     return best;
 }

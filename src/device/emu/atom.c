@@ -338,8 +338,7 @@ void emu_atom_q(const struct emu_alu *o, char *regs, uint32_t mask)
 bool emu_whole_needs_exchange(void)
 {
     static _Atomic int answer; /* 1: no, 2: yes */
-    const char *wish = mg_env(MG_ENV_ISA);
-    if (!answer) answer = 1 + (!__builtin_cpu_supports("avx") || (wish && !strcmp(wish, "sse")));
+    if (!answer) answer = 1 + (!__builtin_cpu_supports("avx") || mg_env_is(MG_ENV_ISA, "sse"));
     return answer == 2;
 }
 

@@ -9,6 +9,8 @@
 #include "base/demangle.h"
 #include "device/mem.h"
 
+enum { LEAST_ADDRESS = 65536 }; /* Linux as it is set up maps nothing below */
+
 /* The .loc in force at a node, the last one before it in the body: file and line, NULL without. */
 const char *emu_source_of(const struct mg_module *m, mg_id func, mg_id node, uint32_t *line)
 {
@@ -88,19 +90,36 @@ static bool is_global(const struct emu_op *op)
     return op->space == MG_SPACE_global || op->space == MG_SPACE_generic || op->space == MG_SPACE_const;
 }
 
-/* "the buffer of argument 2 `out`, 0x7f.. of 1024 bytes": a name that a compiler made says nothing. */
-static void tell_buffer(const struct emu_frame *f, uint32_t argument, const struct mg_alloc *a, struct mg_buf *b)
+/* "arg 2 `out`": a name that a compiler made says nothing. argument: its number + 1. */
+static void tell_argument(const struct emu_frame *f, uint32_t argument, struct mg_buf *b)
 {
     const struct mg_module *m = f->fn->mod->ir;
+    const char *name = mg_name(m, m->vars.at[m->funcs.at[f->fn->id].first_param + argument - 1].name);
+    mg_buf_printf(b, "arg %u", argument - 1);
+    if (!strstr(name, "_param_")) mg_buf_printf(b, " `%s`", name);
+}
+
+/* Nobody's memory lies so far below: the address is an index or a member of what was a null pointer. */
+static void tell_null(const struct emu_frame *f, mg_id node, struct mg_buf *b)
+{
+    uint32_t argument = emu_fault_null(f, node);
+    mg_buf_adds(b, "; a null pointer");
+    if (!argument) return;
+    mg_buf_adds(b, ", ");
+    tell_argument(f, argument, b);
+}
+
+/* "the buffer of arg 2 `out`, 0x7f.. of 1024 bytes". */
+static void tell_buffer(const struct emu_frame *f, uint32_t argument, const struct mg_alloc *a, struct mg_buf *b)
+{
     char variable[160];
-    const char *name = argument ? mg_name(m, m->vars.at[m->funcs.at[f->fn->id].first_param + argument - 1].name) : "";
-    if (argument)
-        mg_buf_printf(b, "the buffer of argument %u", argument);
-    else if (emu_variable_name(f->wk->l->dev, a, variable, sizeof variable))
+    if (argument) {
+        mg_buf_adds(b, "the buffer of ");
+        tell_argument(f, argument, b);
+    } else if (emu_variable_name(f->wk->l->dev, a, variable, sizeof variable))
         mg_buf_printf(b, "the variable `%s`", variable);
     else
         mg_buf_adds(b, "the nearest allocation");
-    if (argument && !strstr(name, "_param_")) mg_buf_printf(b, " `%s`", name);
     mg_buf_printf(b, ", 0x%" PRIx64 " of %" PRIu64 " bytes", a->base, a->bytes);
 }
 
@@ -115,6 +134,10 @@ static const struct mg_alloc *nearer(const struct mg_alloc *below, const struct 
 static void tell_place(const struct emu_frame *f, mg_id node, uint64_t address, struct mg_buf *b)
 {
     struct mg_alloc below = {0}, above = {0}, near;
+    if (address < LEAST_ADDRESS) {
+        tell_null(f, node, b);
+        return;
+    }
     uint32_t argument = emu_fault_buffer(f, node, &near);
     mg_mem_nearest(address, &below, &above);
     if (mg_mem_is_own(address))

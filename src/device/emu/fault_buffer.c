@@ -75,26 +75,54 @@ static void sources_of(struct walk *w, mg_id reg)
     w->depth--;
 }
 
-/* The one argument that is a buffer's address and that the access's address is a sum with; its number, from 1. 0: there
- * is none, or several. */
-uint32_t emu_fault_buffer(const struct emu_frame *f, mg_id node, struct mg_alloc *out)
+/* Parameters that the access's address is a sum with: false where that is not to be told. */
+static bool walk_back(struct walk *w, const struct emu_frame *f, mg_id node)
 {
     const struct mg_dkernel *k = f->wk->l->code->kernel;
-    struct walk w = {.m = f->fn->mod->ir, .f = &f->fn->mod->ir->funcs.at[f->fn->id]};
-    const struct mg_node *n = &w.m->nodes.at[node];
-    uint32_t found = 0;
-    if (f->fn->id != k->func || f->fn->mod != k->mod || n->kind != MG_NODE_inst) return 0;
+    *w = (struct walk){.m = f->fn->mod->ir, .f = &f->fn->mod->ir->funcs.at[f->fn->id]};
+    const struct mg_node *n = &w->m->nodes.at[node];
+    if (f->fn->id != k->func || f->fn->mod != k->mod || n->kind != MG_NODE_inst) return false;
     for (uint32_t i = 0; i < n->n_opnds; i++)
-        if (w.m->opnds.at[n->opnd + i].kind == MG_OPND_addr) operand(&w, &w.m->opnds.at[n->opnd + i]);
-    for (uint32_t i = 0; i < k->n_params && i < MOST_PARAMS; i++) {
-        uint64_t at = 0;
-        struct mg_alloc a;
-        if (!(w.params >> i & 1) || k->param_sizes[i] != 8 || k->param_offsets[i] + 8 > f->param_bytes) continue;
-        memcpy(&at, f->params + k->param_offsets[i], 8);
-        if (!mg_mem_find(at, &a)) continue;
+        if (w->m->opnds.at[n->opnd + i].kind == MG_OPND_addr) operand(w, &w->m->opnds.at[n->opnd + i]);
+    return true;
+}
+
+/* Is argument i one of these, and as long as an address? */
+static bool read_address(const struct walk *w, const struct emu_frame *f, uint32_t i, uint64_t *at)
+{
+    const struct mg_dkernel *k = f->wk->l->code->kernel;
+    if (i >= MOST_PARAMS || !(w->params >> i & 1) || k->param_sizes[i] != 8 || k->param_offsets[i] + 8 > f->param_bytes)
+        return false;
+    memcpy(at, f->params + k->param_offsets[i], 8);
+    return true;
+}
+
+uint32_t emu_fault_buffer(const struct emu_frame *f, mg_id node, struct mg_alloc *out)
+{
+    struct walk w;
+    struct mg_alloc a;
+    uint64_t at;
+    uint32_t found = 0;
+    if (!walk_back(&w, f, node)) return 0;
+    for (uint32_t i = 0; i < f->wk->l->code->kernel->n_params; i++) {
+        if (!read_address(&w, f, i, &at) || !mg_mem_find(at, &a)) continue;
         if (found) return 0;
         found = i + 1;
         *out = a;
+    }
+    return found;
+}
+
+uint32_t emu_fault_null(const struct emu_frame *f, mg_id node)
+{
+    struct walk w;
+    uint64_t at;
+    uint32_t found = 0;
+    if (!walk_back(&w, f, node)) return 0;
+    for (uint32_t i = 0; i < f->wk->l->code->kernel->n_params; i++) {
+        if (!read_address(&w, f, i, &at) || at) continue;
+        if (found) return 0;
+        found = i + 1;
     }
     return found;
 }

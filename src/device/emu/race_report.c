@@ -54,7 +54,7 @@ static void name_place(const struct emu_launch *l, uint64_t address, struct mg_f
     uint32_t argument = argument_of(l, &a);
     if (emu_variable_name(l->dev, &a, f->allocation, sizeof f->allocation)) return;
     if (argument != UINT32_MAX)
-        snprintf(f->allocation, sizeof f->allocation, "the buffer of argument %u", argument);
+        snprintf(f->allocation, sizeof f->allocation, "the buffer of arg %u", argument);
     else
         snprintf(f->allocation, sizeof f->allocation, "allocation %" PRIu64, a.id);
 }

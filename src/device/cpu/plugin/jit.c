@@ -192,7 +192,8 @@ static bool jit_compile(void *p, struct cpu_func *f, bool whole, void **object, 
     else if (n_ir > MAX_IR * scalar)
         ok = say(why, bytes, "%u instructions are more than the compiler takes", n_ir);
     dump(m, kernel, whole, "0");
-    if (ok && LLVMVerifyModule(m, mg_env(MG_ENV_CPU_VERIFY) ? LLVMAbortProcessAction : LLVMReturnStatusAction, &err))
+    if (ok &&
+        LLVMVerifyModule(m, mg_env_is(MG_ENV_CPU_VERIFY, "1") ? LLVMAbortProcessAction : LLVMReturnStatusAction, &err))
         ok = say(why, bytes, "%.400s", err); /* LLVM would end the process */
     if (err) LLVMDisposeMessage(err);
     ok = ok && optimise(j, m, whole && n_ir <= GOOD_IR / 2, why, bytes);
@@ -211,7 +212,7 @@ static bool jit_compile(void *p, struct cpu_func *f, bool whole, void **object, 
         LLVMDisposeMemoryBuffer(code);
         ok = say(why, bytes, "its frame is larger than 1 MiB");
     }
-    if (n_left && mg_env(MG_ENV_CPU_VERBOSE))
+    if (n_left && mg_env_is(MG_ENV_CPU_VERBOSE, "1"))
         fprintf(stderr,
                 "margay cpu: %s, %u operations, %u loops lane by lane, %u regions fused, %u functions called, %u IR "
                 "instructions (%u after the passes): %.1f ms IR, %.1f passes, %.1f "
