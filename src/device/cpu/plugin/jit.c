@@ -26,6 +26,7 @@
 #define GOOD_IR 40000
 
 struct jit {
+    enum emu_isa isa;
     LLVMTargetMachineRef machine, quick;
 };
 
@@ -98,6 +99,7 @@ static void *jit_open(enum emu_isa isa, char *why, size_t bytes)
     pthread_once(&once, start_llvm);
     struct jit *j = calloc(1, sizeof *j);
     if (!j) return NULL;
+    j->isa = isa;
     j->machine = machine_new(isa, LLVMCodeGenLevelLess, why, bytes);
     j->quick = j->machine ? machine_new(isa, LLVMCodeGenLevelNone, why, bytes) : NULL;
     if (j->quick) return j;
@@ -194,6 +196,7 @@ static bool jit_compile(void *p, struct cpu_func *f, bool whole, void **object, 
         ok = say(why, bytes, "%.400s", err); /* LLVM would end the process */
     if (err) LLVMDisposeMessage(err);
     ok = ok && optimise(j, m, whole && n_ir <= GOOD_IR / 2, why, bytes);
+    if (ok && j->isa == EMU_ISA_AVX512) mg_part_merges(m);
     double t_passes = lap(&clock);
     unsigned n_left = ok ? count_instructions(m) : 0;
     LLVMMemoryBufferRef code = NULL;
