@@ -376,6 +376,7 @@ bool cpu_constant_of(const struct cpu_func *f, uint32_t reg,
                      int64_t *out);               /* number plus one; the constant it always holds */
 bool cpu_counts_warps(const struct cpu_inst *in); /* is it a CPU_COUNT that does? */
 bool cpu_is_move(const struct cpu_inst *in);
+bool cpu_is_canonical(const struct cpu_inst *in); /* an approximate function: a NaN of f32 is the canonical one */
 bool cpu_in_rows(const struct cpu_func *f,
                  const struct cpu_inst *in); /* do lanes access what lies in a row, or at one place, by cpu_reg.row? */
 /* flow.c */

@@ -389,10 +389,10 @@ static void publish(struct shapes *z)
     }
 }
 
-/* f32 results whose NaNs nobody has made canonical yet: only where all definitions are such. */
+/* f32 results whose NaNs nobody has made canonical yet: only where all definitions are such, or have canonical ones. */
 static bool makes_lazy(const struct cpu_inst *in)
 {
-    if (in->kind != CPU_ALU || in->t[0] != MG_TYPE_f32) return false;
+    if (in->kind != CPU_ALU || in->t[0] != MG_TYPE_f32 || cpu_is_canonical(in)) return false;
     switch (in->op) {
     case MG_OP_add:
     case MG_OP_sub:
@@ -439,7 +439,7 @@ static void spoil(void *user, uint32_t r, bool must)
     struct cpu_reg *reg = &v->z->f->regs[r];
     (void)must;
     bool some;
-    if (!reg->lazy || makes_lazy(v->in)) return;
+    if (!reg->lazy || makes_lazy(v->in) || cpu_is_canonical(v->in)) return;
     if (v->in->d == r + 1 && moves_lazy(v->z->f, v->in, &some)) return;
     reg->lazy = 0;
     v->z->changed = true;

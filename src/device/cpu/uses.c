@@ -15,6 +15,12 @@ bool cpu_is_move(const struct cpu_inst *in)
     return in->kind == CPU_MOV || (in->kind == CPU_ALU && in->op == MG_OP_mov);
 }
 
+bool cpu_is_canonical(const struct cpu_inst *in)
+{
+    return in->kind == CPU_ALU && in->t[0] == MG_TYPE_f32 && in->op != MG_OP_div &&
+           (in->key & (K_APPROX | K_SAT)) == K_APPROX;
+}
+
 uint32_t cpu_reg_at(const struct cpu_func *f, uint32_t off)
 {
     uint32_t k;

@@ -412,7 +412,7 @@ static val run(struct emit *e, const struct cpu_inst *in, bool vec, int half, bo
     if (is_narrow(in)) v = LLVMBuildAnd(B, v, lit(&w, EMU_W, 0xffff), "");
     bool arithmetic32 = in->t[0] == MG_TYPE_f32 && in->op != MG_OP_setp && in->op != MG_OP_cvt && !move &&
                         in->op != MG_OP_slct && in->op != MG_OP_copysign;
-    if (arithmetic32 && !e->f->regs[dest - 1].lazy && !(in->key & K_SAT)) v = emit_canon(e, v);
+    if (arithmetic32 && !e->f->regs[dest - 1].lazy && !(in->key & K_SAT) && !cpu_is_canonical(in)) v = emit_canon(e, v);
     return v;
 }
 

@@ -239,7 +239,7 @@ LLVMBasicBlockRef emit_block(struct emit *e, const char *name);
 void emit_save(struct emit *e, uint32_t reg);
 void emit_restore(struct emit *e, uint32_t reg);
 
-/* approx.c: vectors or scalars. emit_approx, emit_approx_quotient: with AVX2; emit_rounded: MXCSR's rounding, with
+/* approx.c: vectors or scalars. emit_approx, _double, _quotient: with AVX2; emit_rounded: MXCSR's rounding, with
  * AVX-512 vectors; with AVX2 none of quotients */
 val emit_approx_double(struct emit *e, enum mg_op op, bool ftz, val x);
 val emit_approx(struct emit *e, enum mg_op op, bool ftz, val x);
