@@ -31,7 +31,7 @@ for name, want in lines.items():
     for f in found:
         if not {f['line'], f['other']['line']} <= {want['one'], want['other'], want['one'] - 1}: bad.append(f"r_{name}: {f['text']}")
         if f['other']['cta'] == f['cta'] and name not in ('warps', 'lanes', 'histogram'): bad.append(f"r_{name}: in one CTA: {f['text']}")
-        if 'argument 0' not in f['text']: bad.append(f"r_{name}: names no buffer: {f['text']}")
+        if 'arg 0' not in f['text']: bad.append(f"r_{name}: names no buffer: {f['text']}")
 for name in races:
     if name.startswith('s_'): bad += [f['text'] for f in races[name]]
 if not {'s_values', 's_exchange', 's_crowd'} <= notes.keys() or 's_lanes' in notes: bad.append(f'notes of {sorted(notes)}')

@@ -14,7 +14,7 @@ own fault: 11, 1
 a kernel at address 16: 700, 0
 own fault: 11, 1
 W
-for how in emu cpu/sync cpu/0; do
+for how in emu/0 cpu/sync cpu/0; do
     device=${how%/*}
     [ $device = emu ] || [ -e "$B/lib/margay/libmargay-cpu.so" ] || { echo "left out $how: the CPU device is not built here (llvm-19-dev)"; continue; }
     MARGAY_CPU_TIER=${how#*/} timeout 300 "$MARGAY" run --device $device -o "${how%/*}.${how#*/}" -- ./signals > out 2> err
