@@ -545,11 +545,10 @@ void emu_fault(struct emu_frame *f, const struct emu_op *op, enum mg_fault_kind 
                uint32_t bytes, const char *fmt, ...) MG_NORETURN MG_PRINTF(7, 8);
 void emu_fault_access(struct emu_frame *f, const struct emu_op *op, int lane, uint64_t address,
                       uint32_t bytes) MG_NORETURN;
-/* fault_buffer.c: 1 + the number of the one argument in whose buffer the access was meant to be, or that is the null
- * pointer which it went through; 0: there is none, or several. */
+/* fault_buffer.c: 1 + the number of the one argument in whose buffer, `out`, the access was meant to be, or (NULL) that
+ * is the null pointer which it went through; 0: there is none, or several. */
 struct mg_alloc;
-uint32_t emu_fault_buffer(const struct emu_frame *f, mg_id node, struct mg_alloc *out);
-uint32_t emu_fault_null(const struct emu_frame *f, mg_id node);
+uint32_t emu_fault_argument(const struct emu_frame *f, mg_id node, struct mg_alloc *out);
 /* A read just before or behind an allocation: true when it may pass; it is on record then. beside: where others may,
  * too; emu_stray_again puts so many of the operation on record. */
 bool emu_stray(struct emu_frame *f, const struct emu_op *op, int lane, uint64_t address, uint32_t bytes,

@@ -102,7 +102,7 @@ static void tell_argument(const struct emu_frame *f, uint32_t argument, struct m
 /* Nobody's memory lies so far below: the address is an index or a member of what was a null pointer. */
 static void tell_null(const struct emu_frame *f, mg_id node, struct mg_buf *b)
 {
-    uint32_t argument = emu_fault_null(f, node);
+    uint32_t argument = emu_fault_argument(f, node, NULL);
     mg_buf_adds(b, "; a null pointer");
     if (!argument) return;
     mg_buf_adds(b, ", ");
@@ -138,7 +138,7 @@ static void tell_place(const struct emu_frame *f, mg_id node, uint64_t address, 
         tell_null(f, node, b);
         return;
     }
-    uint32_t argument = emu_fault_buffer(f, node, &near);
+    uint32_t argument = emu_fault_argument(f, node, &near);
     mg_mem_nearest(address, &below, &above);
     if (mg_mem_is_own(address))
         mg_buf_adds(b, "; in Margay's own memory");

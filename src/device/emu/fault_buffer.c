@@ -97,7 +97,7 @@ static bool read_address(const struct walk *w, const struct emu_frame *f, uint32
     return true;
 }
 
-uint32_t emu_fault_buffer(const struct emu_frame *f, mg_id node, struct mg_alloc *out)
+uint32_t emu_fault_argument(const struct emu_frame *f, mg_id node, struct mg_alloc *out)
 {
     struct walk w;
     struct mg_alloc a;
@@ -105,24 +105,10 @@ uint32_t emu_fault_buffer(const struct emu_frame *f, mg_id node, struct mg_alloc
     uint32_t found = 0;
     if (!walk_back(&w, f, node)) return 0;
     for (uint32_t i = 0; i < f->wk->l->code->kernel->n_params; i++) {
-        if (!read_address(&w, f, i, &at) || !mg_mem_find(at, &a)) continue;
+        if (!read_address(&w, f, i, &at) || (out ? !mg_mem_find(at, &a) : at != 0)) continue;
         if (found) return 0;
         found = i + 1;
-        *out = a;
-    }
-    return found;
-}
-
-uint32_t emu_fault_null(const struct emu_frame *f, mg_id node)
-{
-    struct walk w;
-    uint64_t at;
-    uint32_t found = 0;
-    if (!walk_back(&w, f, node)) return 0;
-    for (uint32_t i = 0; i < f->wk->l->code->kernel->n_params; i++) {
-        if (!read_address(&w, f, i, &at) || at) continue;
-        if (found) return 0;
-        found = i + 1;
+        if (out) *out = a;
     }
     return found;
 }

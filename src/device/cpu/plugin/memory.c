@@ -1285,6 +1285,18 @@ static val base_of_runs(struct emit *e)
     return emit_host_pointer(e, e->in, at);
 }
 
+/* As runs_inside; the check may hold for CTAs to come. */
+static val runs_inside_ahead(struct emit *e, const struct plan *p, const struct access *a, val lanes)
+{
+    struct walk_check w;
+    int64_t least, most;
+    cpu_lane_span(e->f, p->s, UINT32_MAX, &least, &most);
+    val at = emit_address(e, e->in, false, 0);
+    bool walks = begin_walk(e, &w, p, WALK_SOME, least, (uint64_t)(most - least) + p->size);
+    val ok = runs_inside(e, p, a, lanes);
+    return walks ? emit_walk_end(e, &w, ok, &at, 1, a->lo, a->size) : ok;
+}
+
 static void access_any(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
@@ -1323,16 +1335,9 @@ static void access_any(struct emit *e)
     }
     emit_bounds(e, in, &a.lo, &a.size);
     val ok = NULL, rows = NULL, bases[8];
-    if (p.run && store && masked) {
-        val base = emit_address(e, in, false, 0), lanes = in->guard ? emit_active(e) : emit_lanes(e);
-        struct walk_check w;
-        int64_t least, most;
-        cpu_lane_span(e->f, s, UINT32_MAX, &least, &most);
-        bool walks = begin_walk(e, &w, &p, WALK_SOME, least, (uint64_t)(most - least) + size);
-        ok = runs_inside(e, &p, &a, lanes);
-        if (walks) ok = emit_walk_end(e, &w, ok, &base, 1, a.lo, a.size);
-    } else if (p.run) {
-        ok = runs_inside(e, &p, &a, in->guard ? emit_active(e) : emit_lanes(e));
+    if (p.run) {
+        val lanes = in->guard ? emit_active(e) : emit_lanes(e);
+        ok = store && masked ? runs_inside_ahead(e, &p, &a, lanes) : runs_inside(e, &p, &a, lanes);
     } else if (a.linear) {
         uint64_t span = s.stride ? (uint64_t)size * (s.halves ? 16 : 32) : size;
         for (int h = 0; h < (s.halves ? 2 : 1); h++) {
@@ -1421,17 +1426,6 @@ static LLVMBasicBlockRef emit_known(struct emit *e)
     return next;
 }
 
-static val all_runs_inside(struct emit *e, const struct plan *p, const struct access *a)
-{
-    struct walk_check w;
-    int64_t least, most;
-    cpu_lane_span(e->f, p->s, UINT32_MAX, &least, &most);
-    val at = emit_address(e, e->in, false, 0);
-    bool walks = begin_walk(e, &w, p, WALK_SOME, least, (uint64_t)(most - least) + p->size);
-    val ok = runs_inside(e, p, a, NULL);
-    return walks ? emit_walk_end(e, &w, ok, &at, 1, a->lo, a->size) : ok;
-}
-
 /* ... a load of some lanes of a tile, if all lie inside: then idle ones are loaded, too. */
 static LLVMBasicBlockRef emit_all_runs(struct emit *e)
 {
@@ -1441,7 +1435,7 @@ static LLVMBasicBlockRef emit_all_runs(struct emit *e)
     if (!p.run || in->kind != CPU_LOAD || in->where != EMU_AT_GLOBAL || (e->version == FULL && !in->guard)) return NULL;
     LLVMBasicBlockRef sure = emit_block(e, "sure"), other = emit_block(e, "other"), next = emit_block(e, "accessed");
     emit_bounds(e, in, &a.lo, &a.size);
-    LLVMBuildCondBr(B, all_runs_inside(e, &p, &a), sure, other);
+    LLVMBuildCondBr(B, runs_inside_ahead(e, &p, &a, NULL), sure, other);
     LLVMPositionBuilderAtEnd(B, sure);
     val cached = e->lanes;
     access_runs(e, &p, base_of_runs(e), true);
