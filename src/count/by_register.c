@@ -12,8 +12,9 @@
  * it counts them itself (recursion, pointers, guarded calls). In front of a call that may end the
  * lane everything is flushed and begins anew.
  *
- * Warp entries: as in scheme class, a cohort's blocks by what its first lane alone has measured, others
- * by the lowest active lane; in functions whose counters travel all by that, in the CTA's shared memory.
+ * Warp entries: a cohort's blocks by what its first lane alone has measured, those of the kernel's entry by thread
+ * entries where warps are whole; others by the lowest active lane; in functions whose counters travel all by that, in
+ * the CTA's shared memory.
  */
 #include "analysis/alike.h"
 #include "count/storage/storage.h"
@@ -102,7 +103,11 @@ static void find_rules(struct mg_rfunc *f, struct mg_rfunc *kernel)
     if (f->calls.carried) return;
     bool leaves = false;
     for (uint32_t b = 0; b < c->n_blocks; b++) leaves |= f->live.may_leave[b];
-    struct mg_uniform *u = mg_uniform_new(c, f->plan->loops);
+    struct mg_equiv *e = mg_equiv_new(c, f->live.may_leave);
+    struct mg_dom *post = mg_postdom_new(c);
+    struct mg_uniform *u = mg_uniform_new_barriers(c, f->plan->loops, f->plan->dom, post, e);
+    mg_dom_free(post);
+    mg_equiv_free(e);
     bool *worth = mg_xcalloc(c->n_blocks + 1, sizeof *worth); /* cohorts with a loop */
     uint32_t n_worth = 0;
     for (uint32_t b = 0; b < c->n_blocks; b++) {

@@ -55,13 +55,18 @@ void mg_rc_one(struct mg_rfunc *f, mg_id d)
 
 /* ---- lane by lane ------------------------------------------------------------------------------------ */
 
+static void add_each(struct mg_rfunc *f, const uint64_t *set, uint32_t n, mg_id base, mg_id guard)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (mg_rc_in(set, i)) mg_rc_add_lane(f, &f->counters[i], base, guard);
+}
+
 static void add_lanes(struct mg_rfunc *f, const uint64_t *set, uint32_t n, uint32_t at, mg_id guard)
 {
     struct mg_emit *x = &f->x;
     mg_id base = mg_rc_t64(f, 3);
     EMIT("add.u64", base, x->ctx, mg_o_imm(MG_CTX_BYTES + 8 * (int64_t)at));
-    for (uint32_t i = 0; i < n; i++)
-        if (mg_rc_in(set, i)) mg_rc_add_lane(f, &f->counters[i], base, guard);
+    add_each(f, set, n, base, guard);
 }
 
 bool mg_rc_in_scope(const struct mg_rfunc *f, mg_id node)
@@ -112,7 +117,7 @@ mg_id mg_rc_lead(struct mg_rfunc *f, const struct mg_rcohort *q)
 {
     struct mg_emit *x = &f->x;
     mg_id lead = mg_rc_tp(f, 4), t = mg_rc_t32(f, 6);
-    if (q->flag == UINT32_MAX) {
+    if (mg_rc_is_entry(q)) {
         EMIT("mov.u32", t, mg_o_sreg(MG_SREG_laneid, 0));
         EMIT("setp.eq.u32", lead, t, 0);
     } else {
@@ -120,6 +125,23 @@ mg_id mg_rc_lead(struct mg_rfunc *f, const struct mg_rcohort *q)
         EMIT("setp.ne.u32", lead, t, 0);
     }
     return lead;
+}
+
+void mg_rc_add_led(struct mg_rfunc *f, const uint64_t *set, const struct mg_rcohort *q)
+{
+    struct mg_emit *x = &f->x;
+    mg_id base = mg_rc_t64(f, 3), lead;
+    mg_rc_address(f, base);
+    EMIT("add.u64", base, base, mg_o_imm(8 * ((int64_t)q->at - (int64_t)f->at)));
+    lead = mg_rc_lead(f, q);
+    add_each(f, set, f->n_measured, base, lead);
+}
+
+uint32_t mg_rc_n_led(const struct mg_rfunc *f)
+{
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < f->warps.n_cohorts; k++) n += !mg_rc_is_entry(&f->warps.cohorts[k]);
+    return n;
 }
 
 /* First lanes of cohorts add once more, to counters of their own. */

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { WARP = 32 };
+
 void mg_counter_layout_release(struct mg_counter_layout *l)
 {
     for (uint32_t i = 0; i < l->n_flows; i++) {
@@ -73,6 +75,7 @@ struct reader {
     uint64_t *sums;            /* by counter */
     uint64_t *threads, *warps; /* results */
     uint64_t n_threads, n_warps, n_ctas;
+    bool whole; /* no warp of a CTA has fewer threads than others */
 };
 
 static bool read_flow(const struct reader *r, const struct mg_counter_flow *f)
@@ -93,9 +96,13 @@ static bool read_flow(const struct reader *r, const struct mg_counter_flow *f)
     uint64_t *leaders = mg_xcalloc(f->flow.n_blocks + 1, sizeof *leaders);
     for (uint32_t i = 0; i < f->n_cohorts; i++) {
         const struct mg_counter_cohort *q = &f->cohorts[i];
-        mg_flow_solve(&f->flow, q->entries_at == UINT32_MAX ? r->n_warps : r->sums[q->entries_at], r->sums + q->at,
-                      leaders);
-        for (uint32_t k = 0; k < q->n_blocks; k++) r->warps[f->first_block + q->blocks[k]] = leaders[q->blocks[k]];
+        bool at_entry = q->entries_at == UINT32_MAX, by_threads = at_entry && r->whole;
+        if (!by_threads)
+            mg_flow_solve(&f->flow, at_entry ? r->n_warps : r->sums[q->entries_at], r->sums + q->at, leaders);
+        for (uint32_t k = 0; k < q->n_blocks; k++) {
+            uint32_t b = f->first_block + q->blocks[k];
+            r->warps[b] = by_threads ? r->threads[b] / WARP : leaders[q->blocks[k]];
+        }
     }
     free(leaders);
     return good;
@@ -104,7 +111,10 @@ static bool read_flow(const struct reader *r, const struct mg_counter_flow *f)
 bool mg_counters_read(const struct mg_counter_layout *l, const struct mg_counter_launch *g, const uint64_t *raw,
                       uint64_t *threads, uint64_t *warps)
 {
-    struct reader r = {.l = l, .n_ctas = volume(g->grid), .sums = mg_xcalloc(l->n_counters + 1, sizeof *r.sums)};
+    struct reader r = {.l = l,
+                       .n_ctas = volume(g->grid),
+                       .whole = volume(g->block) % WARP == 0,
+                       .sums = mg_xcalloc(l->n_counters + 1, sizeof *r.sums)};
     bool good = true;
     mg_counters_launched(l->scope, l->cta, l->warp, g, &r.n_threads, &r.n_warps);
     for (uint32_t i = 0; i < l->n_counters; i++) r.sums[i] = sum_copies(l, g, raw, i);

@@ -428,7 +428,7 @@ static void add_lanes(struct mg_rfunc *f, const struct bank *k, mg_id base, bool
 static void add_fast(struct mg_rfunc *f, const struct bank *k, mg_id base)
 {
     mg_id p = mg_rc_tp(f, 1), done = 0;
-    if (f->redux && !f->warps.n_cohorts && test_size(f, k, p)) add_big(f, k, base);
+    if (f->redux && !mg_rc_n_led(f) && test_size(f, k, p)) add_big(f, k, base);
     if (f->redux) {
         struct mg_emit *x = &f->x;
         EMIT("setp.ne.u32", p, mg_rc_t32(f, MASK), -1);
@@ -471,7 +471,7 @@ static void add_bank(struct mg_rfunc *f, const struct bank *k, mg_id base, const
 {
     struct mg_emit *x = &f->x;
     mg_id slow = 0, done = 0, p = mg_rc_tp(f, 1);
-    if (f->redux && !f->warps.n_cohorts) {
+    if (f->redux && !mg_rc_n_led(f)) {
         if (test_small(f, k, p))
             add_small(f, k, base, p);
         else
@@ -651,10 +651,29 @@ void mg_rc_settle(struct mg_rfunc *f)
     free(words);
 }
 
+/* The entry's cohort, whose lanes are whole warps in most launches: there its warp entries are thread entries by 32
+ * (counters.c), and nothing is added. Else the first lane adds what it has counted; where rows of a CTA are no whole
+ * warps, but all of it is, that is added in vain. */
+static void add_entry_cohort(struct mg_rfunc *f, const uint64_t *set)
+{
+    struct mg_emit *x = &f->x;
+    uint32_t k = 0;
+    while (k < f->warps.n_cohorts && !mg_rc_is_entry(&f->warps.cohorts[k])) k++;
+    if (k == f->warps.n_cohorts) return;
+    mg_id rest = mg_rc_t32(f, 5), p = mg_rc_tp(f, 1);
+    EMIT("mov.u32", rest, mg_o_sreg(MG_SREG_ntid, 1));
+    EMIT("and.b32", rest, rest, 31);
+    EMIT("setp.ne.u32", p, rest, 0);
+    struct mg_apart a = mg_rc_begin_apart(f, p);
+    mg_rc_add_led(f, set, &f->warps.cohorts[k]);
+    mg_rc_end_apart(f, a);
+}
+
 static void add_cohort_banks(struct mg_rfunc *f, const struct mg_rc **words, mg_id base, const uint64_t *set)
 {
     struct mg_emit *x = &f->x;
     for (uint32_t k = 0; k < f->warps.n_cohorts; k++) {
+        if (mg_rc_is_entry(&f->warps.cohorts[k])) continue;
         mg_id lead = mg_rc_lead(f, &f->warps.cohorts[k]), next = mg_rc_label(f), own = mg_rc_t64(f, 3);
         EMIT("mov.pred", mg_rc_tp(f, 1), lead);
         mg_flush_any(f, mg_rc_tp(f, 1));
@@ -751,7 +770,8 @@ static void flush_warps(struct mg_rfunc *f, const uint64_t *set, bool look)
         skip_empty(f, words, set, out); /* of those no register tells whether they have counted */
     mg_id mine = mg_count_mine(x, f->o);
     if (mine) mg_rc_branch(f, mine, true, out);
-    if (!f->redux || f->warps.n_cohorts || f->packed.n_cuts || any_in_memory(f, set, false)) {
+    add_entry_cohort(f, set);
+    if (!f->redux || mg_rc_n_led(f) || f->packed.n_cuts || any_in_memory(f, set, false)) {
         base = whole_base(f, 0);
         emit_rank(f);
     }

@@ -49,6 +49,10 @@ struct mg_rcohort {
     uint32_t flag; /* counter that begins it; UINT32_MAX: lane 0 leads */
     uint32_t at;
 };
+static inline bool mg_rc_is_entry(const struct mg_rcohort *q)
+{
+    return q->flag == UINT32_MAX;
+}
 
 struct mg_carry;
 
@@ -175,6 +179,10 @@ void mg_rc_add_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id base, mg_id
 void mg_rc_add_all(struct mg_rfunc *f, const uint64_t *set, mg_id guard);
 /* Is this lane the cohort's first? */
 mg_id mg_rc_lead(struct mg_rfunc *f, const struct mg_rcohort *q);
+/* What it has counted, to the cohort's counters, lane by lane. */
+void mg_rc_add_led(struct mg_rfunc *f, const uint64_t *set, const struct mg_rcohort *q);
+/* Cohorts but the kernel's entry. */
+uint32_t mg_rc_n_led(const struct mg_rfunc *f);
 
 /* Where lanes leave (count/leave.c). Is it worth asking first whether anything was counted by those that leave by the
  * block? */

@@ -31,11 +31,30 @@ static void wide_take(struct mg_kinds *k, const struct mg_wanted *w)
     k->f->n_words++;
 }
 
+/* ptxas makes a sum, a copy and two selections of a double's addition under a guard; of this a selection and a sum. */
+static void add_guarded(struct mg_rfunc *f, mg_id real)
+{
+    struct mg_emit *x = &f->x;
+    mg_id guard = x->guard, low = mg_rc_t32(f, 5), high = mg_rc_t32(f, 6), one = mg_rc_t64(f, 0),
+          pair = mg_opnd_alloc(x->m, 2);
+    struct mg_opnd some = mg_o_imm(ONE >> 32), none = mg_o_imm(0);
+    bool is_not = x->guard_not;
+    mg_emit_guard(x, 0, false);
+    EMIT("mov.b32", low, 0);
+    EMIT("selp.b32", high, is_not ? none : some, is_not ? some : none, guard);
+    x->m->opnds.at[pair] = mg_o_reg(low), x->m->opnds.at[pair + 1] = mg_o_reg(high);
+    EMIT("mov.b64", one, ((struct mg_opnd){.kind = MG_OPND_vec, .id = pair, .n = 2}));
+    EMIT("add.f64", real, real, one);
+    mg_emit_guard(x, guard, is_not);
+}
+
 static void wide_event(struct mg_rfunc *f, uint32_t counter)
 {
     struct mg_emit *x = &f->x;
     const struct mg_rc *c = &f->counters[counter];
-    if (c->real)
+    if (c->real && x->guard)
+        add_guarded(f, c->reg);
+    else if (c->real)
         EMIT("add.f64", c->reg, c->reg, ((struct mg_opnd){.kind = MG_OPND_f64, .val = ONE}));
     else
         EMIT("add.u64", c->reg, c->reg, 1);
