@@ -286,9 +286,34 @@ static mg_id first_def(const struct finder *f, const struct mg_iv *v)
 }
 
 /* Constant that the register has whenever the loop is entered. */
+/* The last instruction that all lanes pass on their way into the loop and that gives v a value, when none behind it
+ * does: others may be in front of it, or on ways that lead elsewhere. 0: there is none, or it has a guard. */
+static mg_id def_at_entry(const struct finder *f, const struct mg_iv *v)
+{
+    uint32_t header = f->l->loops[v->loop].header, in = MG_NO_BLOCK;
+    mg_id last = 0;
+    for (uint32_t i = f->defs_at[v->reg - f->lo]; i < f->defs_at[v->reg - f->lo + 1]; i++) {
+        uint32_t b = mg_cfg_block_of(f->c, f->defs[i]);
+        if (b == MG_NO_BLOCK || mg_loops_contains(f->l, v->loop, b) || !mg_dom_over(f->d, b, header)) continue;
+        if (in == MG_NO_BLOCK || mg_dom_over(f->d, in, b)) in = b, last = f->defs[i];
+    }
+    if (!last || f->m->nodes.at[last].guard) return 0;
+    uint64_t *behind = mg_xcalloc(2 * (size_t)mg_bits_words(f->c->n_blocks) + 1, sizeof *behind),
+             *wall = behind + mg_bits_words(f->c->n_blocks);
+    mg_put(wall, header);
+    mg_put(wall, in);
+    mg_graph_after(&f->c->succ, in, behind, wall);
+    for (uint32_t i = f->defs_at[v->reg - f->lo]; last && i < f->defs_at[v->reg - f->lo + 1]; i++) {
+        uint32_t b = mg_cfg_block_of(f->c, f->defs[i]);
+        if (b != in && b != header && b != MG_NO_BLOCK && mg_has(behind, b)) last = 0;
+    }
+    free(behind);
+    return last;
+}
+
 static bool start_of(const struct finder *f, const struct mg_iv *v, int64_t *start)
 {
-    mg_id def = first_def(f, v);
+    mg_id def = def_at_entry(f, v);
     if (!def) return false;
     uint32_t b = mg_cfg_block_of(f->c, def);
     const struct mg_opnd *o = opnds_of(f, def);
