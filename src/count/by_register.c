@@ -13,8 +13,7 @@
  * lane everything is flushed and begins anew.
  *
  * Warp entries: a cohort's blocks by what its first lane alone has measured, those of the kernel's entry by thread
- * entries where warps are whole; others by the lowest active lane; in functions whose counters travel all by that, in
- * the CTA's shared memory.
+ * entries where warps are whole; others by the lowest active lane, as all are in functions.
  */
 #include "analysis/alike.h"
 #include "count/storage/storage.h"
@@ -88,17 +87,17 @@ static void order_funcs(struct kernel *k)
 
 /* ---- planning a function ------------------------------------------------------------------------------ */
 
-static void find_rules(struct mg_rfunc *f, struct mg_rfunc *kernel)
+static void find_rules(struct mg_rfunc *f)
 {
     const struct mg_cfg *c = f->x.c;
     f->warps.rule = mg_xcalloc(c->n_blocks + 1, sizeof *f->warps.rule);
     f->warps.counter = mg_xcalloc(c->n_blocks + 1, sizeof *f->warps.counter);
     f->warps.cohorts = mg_xcalloc(c->n_blocks + 1, sizeof *f->warps.cohorts);
     if (!f->o->warps) return;
-    for (uint32_t b = 0; f->calls.carried && b < c->n_blocks; b++) {
+    for (uint32_t b = 0, at = f->plan->n; f->calls.carried && b < c->n_blocks; b++) {
         if (!c->reachable[b]) continue;
         f->warps.rule[b] = MG_WR_LOWEST;
-        f->warps.counter[b] = kernel->shared.n_near++;
+        f->warps.counter[b] = at++;
     }
     if (f->calls.carried) return;
     bool leaves = false;
@@ -207,7 +206,7 @@ static bool is_alike(const struct mg_rfunc *f, const struct mg_alike *a, uint32_
 static bool all_alike(const struct mg_rfunc *f)
 {
     bool all = !f->x.ix && f->o->scope == MG_COUNT_FULL && !f->o->warps && !f->warps.n_cohorts && !f->packed.n_cuts &&
-               !f->calls.n_sources && !f->shared.n_near && f->n_measured;
+               !f->calls.n_sources && f->n_measured;
     struct mg_alike *a = all ? mg_alike_new(f->x.c, f->live.may_leave) : NULL;
     for (uint32_t i = 0; all && i < f->n_measured; i++) all = is_alike(f, a, i);
     mg_alike_free(a);
@@ -272,7 +271,7 @@ static void emit_measured(struct mg_rfunc *f, uint32_t i)
 }
 
 /* At the block's head, the lowest active lane counts. */
-static void emit_lowest(struct mg_rfunc *f, const struct mg_rfunc *kernel, uint32_t b)
+static void emit_lowest(struct mg_rfunc *f, uint32_t b)
 {
     struct mg_emit *x = &f->x;
     struct mg_spot s = {.at = mg_block_head(x->m, &x->c->blocks[b]), .guard = f->warps.low};
@@ -283,10 +282,7 @@ static void emit_lowest(struct mg_rfunc *f, const struct mg_rfunc *kernel, uint3
         EMIT("activemask.b32", f->warps.mask);
     EMIT("and.b32", f->warps.below, f->warps.mask, f->warps.lt);
     EMIT("setp.eq.u32", f->warps.low, f->warps.below, 0);
-    if (f->calls.carried)
-        mg_shared_near(f, kernel, f->warps.counter[b], f->warps.low);
-    else
-        mg_rc_event(f, f->warps.counter[b], s);
+    mg_rc_event(f, f->warps.counter[b], s);
 }
 
 static bool counts_lowest(const struct mg_rfunc *f)
@@ -335,7 +331,7 @@ static void emit_end(struct mg_carry *y, struct mg_rfunc *f, uint32_t b)
     }
 }
 
-static void emit_func(struct mg_carry *y, struct mg_rfunc *f, const struct mg_rfunc *kernel)
+static void emit_func(struct mg_carry *y, struct mg_rfunc *f)
 {
     struct mg_emit *x = &f->x;
     const struct mg_cfg *c = x->c;
@@ -345,10 +341,10 @@ static void emit_func(struct mg_carry *y, struct mg_rfunc *f, const struct mg_rf
     mg_shared_clear(f);
     mg_saved_emit(f);
     mg_rc_renew_zeroes(f);
-    for (uint32_t i = 0; i < f->n_measured; i++) emit_measured(f, i);
+    for (uint32_t i = 0; i < f->plan->n; i++) emit_measured(f, i);
     mg_loop_words_emit(f);
     for (uint32_t b = 0; b < c->n_blocks; b++)
-        if (f->warps.rule[b] == MG_WR_LOWEST) emit_lowest(f, kernel, b);
+        if (f->warps.rule[b] == MG_WR_LOWEST) emit_lowest(f, b);
     for (uint32_t b = 0; b < c->n_blocks; b++)
         if (c->reachable[b]) emit_end(y, f, b);
     for (uint32_t b = 0; b < c->n_blocks; b++)
@@ -450,11 +446,14 @@ static void place_counters(struct kernel *k, uint32_t i, struct mg_counter_flow 
         for (uint32_t b = 0; b < f->x.c->n_blocks; b++)
             if (f->warps.rule[b] == MG_WR_COHORT && f->warps.counter[b] == from->begin) to->blocks[to->n_blocks++] = b;
     }
-    for (uint32_t b = 0; l->warps && b < f->x.c->n_blocks; b++)
-        l->warps[k->s->first_block[i] + b] = f->warps.rule[b] != MG_WR_LOWEST ? UINT32_MAX
-                                             : f->calls.carried
-                                                 ? k->funcs[0].at + k->funcs[0].shared.slot + f->warps.counter[b]
-                                                 : f->at + f->counters[f->warps.counter[b]].slot;
+    for (uint32_t b = 0; l->warps && b < f->x.c->n_blocks; b++) {
+        bool own = f->warps.rule[b] == MG_WR_LOWEST && !f->calls.carried;
+        l->warps[k->s->first_block[i] + b] = own ? f->at + f->counters[f->warps.counter[b]].slot : UINT32_MAX;
+    }
+    if (!l->warps || !f->calls.carried) return;
+    out->lowest = mg_xcalloc(f->x.c->n_blocks + 1, sizeof *out->lowest);
+    for (uint32_t b = 0; b < f->x.c->n_blocks; b++)
+        out->lowest[b] = f->warps.rule[b] == MG_WR_LOWEST ? f->warps.counter[b] : UINT32_MAX;
 }
 
 static void release_func(struct mg_rfunc *f)
@@ -486,7 +485,7 @@ static void emit_kernel(struct kernel *k)
     l->flows = mg_xcalloc(k->s->n_funcs + 1, sizeof *l->flows);
     mg_alone_plan(&k->funcs[0]);
     if (k->carry) mg_carry_assign(k->carry, k->funcs, k->order);
-    for (uint32_t n = 0; n < k->s->n_funcs; n++) find_rules(&k->funcs[n], &k->funcs[0]);
+    for (uint32_t n = 0; n < k->s->n_funcs; n++) find_rules(&k->funcs[n]);
     for (uint32_t n = 0; n < k->s->n_funcs; n++) {
         struct mg_rfunc *f = &k->funcs[k->order[n]];
         f->warps.ballot = ballot;
@@ -501,22 +500,9 @@ static void emit_kernel(struct kernel *k)
     for (uint32_t n = 0; n < k->s->n_funcs; n++) place_counters(k, k->order[n], &l->flows[l->n_flows++]);
     l->copy_words = (l->n_counters + 15) / 16 * 16;
     for (uint32_t i = 0; i < k->s->n_funcs; i++)
-        if (k->s->cfgs[i]->n_blocks) emit_func(k->carry, &k->funcs[i], &k->funcs[0]);
+        if (k->s->cfgs[i]->n_blocks) emit_func(k->carry, &k->funcs[i]);
     for (uint32_t i = 0; k->carry && i < k->s->n_funcs; i++) mg_carry_calls(k->carry, k->funcs, i);
     mg_count_others(k->t, l);
-}
-
-/* Warps are counted in shared memory where counters travel: only where nothing has to be added to memory before a call.
- */
-static bool may_carry(const struct kernel *k)
-{
-    uint32_t words = 0;
-    if (!k->o->warps) return true;
-    for (uint32_t i = 1; i < k->s->n_funcs; i++) {
-        if (k->may_exit[k->s->funcs[i]]) return false;
-        for (uint32_t b = 0; b < k->s->cfgs[i]->n_blocks; b++) words += k->s->cfgs[i]->reachable[b];
-    }
-    return !k->may_exit[0] && mg_shared_may_be_near(k->t->m, k->o, words);
 }
 
 enum mg_err mg_count_by_register(const struct mg_counter_opts *o, const struct mg_sites *s, struct mg_twin *t,
@@ -535,7 +521,7 @@ enum mg_err mg_count_by_register(const struct mg_counter_opts *o, const struct m
     mg_raise_target(t->m, o->sm);
     k.funcs = mg_xcalloc(s->n_funcs + 1, sizeof *k.funcs);
     k.may_exit = mg_funcs_may_exit(t->m, t);
-    if (may_carry(&k)) k.carry = mg_carry_new(s, t, k.may_exit, k.o->warps);
+    k.carry = mg_carry_new(s, t, k.may_exit);
     order_funcs(&k);
     uint64_t *measured = mg_count_weights_of(o->weights, s->kernel, s->n_blocks);
     bool ok = true;

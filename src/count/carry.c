@@ -89,8 +89,7 @@ static bool has_shape(const struct mg_module *m, mg_id func)
     return !f->n_rets || (!m->vars.at[f->first_ret].is_reg_param && mg_var_bytes(&m->vars.at[f->first_ret]));
 }
 
-struct mg_carry *mg_carry_new(const struct mg_sites *s, const struct mg_twin *t, const bool *may_exit,
-                              bool cyclic_alone)
+struct mg_carry *mg_carry_new(const struct mg_sites *s, const struct mg_twin *t, const bool *may_exit)
 {
     uint32_t n = s->n_funcs;
     if (n < 2 || n > MOST_FUNCS) return NULL;
@@ -126,7 +125,6 @@ struct mg_carry *mg_carry_new(const struct mg_sites *s, const struct mg_twin *t,
             for (uint32_t j = 0; reach[i * n + k] && j < n; j++) reach[i * n + j] |= reach[k * n + j];
     for (uint32_t i = 0; i < n; i++) {
         y->cyclic[i] = reach[i * n + i];
-        y->carried[i] = y->carried[i] && (y->cyclic[i] || !cyclic_alone);
         any |= y->carried[i];
     }
     free(reach);
@@ -262,16 +260,28 @@ static uint32_t field_width(const struct mg_carry *y, const struct mg_rfunc *ker
     return width;
 }
 
+/* A counter behind the plan's: that of warps of the block of so many that are reached. */
+static struct mg_count warps_of(const struct mg_rfunc *f, uint32_t i)
+{
+    uint32_t b = 0;
+    for (; b < f->x.c->n_blocks; b++)
+        if (f->x.c->reachable[b] && !i--) break;
+    return (struct mg_count){.kind = MG_COUNT_BLOCK, .block = b, .width = mg_count_block_width(f->plan, b)};
+}
+
 /* Counters of one function, with fields so wide; its registers are cells of its own but for the bits. */
 static void place_own(struct mg_carry *y, struct mg_rfunc *f, uint32_t width)
 {
     uint32_t n_fields = 0, cell = 0, each = 32 / width;
-    f->n = f->n_measured = f->plan->n;
+    f->n = f->plan->n;
+    for (uint32_t b = 0; f->o->warps && b < f->x.c->n_blocks; b++) f->n += f->x.c->reachable[b];
+    f->n_measured = f->n;
     free(f->counters);
     f->counters = mg_xcalloc(f->n + 1, sizeof *f->counters);
     for (uint32_t i = 0; i < f->n; i++) {
         struct mg_rc *c = &f->counters[i];
-        c->kind = kind_of(y, f, &f->plan->list[i]);
+        struct mg_count k = i < f->plan->n ? f->plan->list[i] : warps_of(f, i - f->plan->n);
+        c->kind = kind_of(y, f, &k);
         c->why = y->times[f->x.ix] == 1 ? "travels with a call that is made once" : "travels with its calls";
         if (c->kind == MG_RC_BIT) {
             c->slot = y->n_bits++;

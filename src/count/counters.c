@@ -16,6 +16,7 @@ void mg_counter_layout_release(struct mg_counter_layout *l)
         free(f->cohorts);
         free(f->callers);
         free(f->slots);
+        free(f->lowest);
     }
     free(l->flows);
     free(l->threads);
@@ -88,6 +89,8 @@ static bool read_flow(const struct reader *r, const struct mg_counter_flow *f)
         uint64_t *measured = mg_xcalloc(f->n + 1, sizeof *measured);
         for (uint32_t i = 0; i < f->n_copies * f->n; i++) measured[i % f->n] += r->sums[f->slots[i]];
         good = mg_flow_solve(&f->flow, entries, measured, r->threads + f->first_block);
+        for (uint32_t b = 0; f->lowest && b < f->flow.n_blocks; b++)
+            if (f->lowest[b] != UINT32_MAX) r->warps[f->first_block + b] = measured[f->lowest[b]];
         free(measured);
     } else {
         good = mg_flow_solve(&f->flow, entries, r->sums + f->at, r->threads + f->first_block);

@@ -46,11 +46,11 @@ void mg_count_dump(const struct mg_rfunc *f, const char *function, struct mg_buf
 {
     uint32_t n = 0;
     for (uint32_t b = 0; b < f->x.c->n_blocks; b++) n += f->x.c->reachable[b];
-    mg_buf_printf(out, "// plan of %s: %u counters for %u blocks%s\n", function, (unsigned)f->n_measured, (unsigned)n,
+    mg_buf_printf(out, "// plan of %s: %u counters for %u blocks%s\n", function, (unsigned)f->plan->n, (unsigned)n,
                   f->calls.carried ? ", which travel to its callers"
                   : f->alike       ? ", which CTA 0 counts for all"
                                    : "");
-    for (uint32_t i = 0; i < f->n_measured; i++) {
+    for (uint32_t i = 0; i < f->plan->n; i++) {
         mg_buf_adds(out, "//   ");
         add_place(f, &f->plan->list[i], out);
         add_counter(f, i, out);
@@ -59,10 +59,7 @@ void mg_count_dump(const struct mg_rfunc *f, const char *function, struct mg_buf
         if (f->warps.rule[b] != MG_WR_LOWEST) continue;
         mg_buf_adds(out, "//   warps of block ");
         add_block(f, b, out);
-        if (f->calls.carried)
-            mg_buf_adds(out, ": shared: warps of a function whose counters travel\n");
-        else
-            add_counter(f, f->warps.counter[b], out);
+        add_counter(f, f->warps.counter[b], out);
     }
     for (uint32_t i = 0; i < f->calls.n_sources; i++) {
         mg_buf_adds(out, "//   from a callee");

@@ -24,7 +24,8 @@ struct mg_counter_flow {
     uint32_t
         n_alike; /* of the kernel: its counters, where CTA 0 alone has counted, as every other would have; else 0 */
     uint32_t *callers,
-        n_callers; /* else, of a function that is counted: blocks (dense) each entry of which calls it once */
+        n_callers;    /* else, of a function that is counted: blocks (dense) each entry of which calls it once */
+    uint32_t *lowest; /* then block -> which of measured its warp entries are, UINT32_MAX: none; NULL: not counted so */
     struct mg_counter_cohort *cohorts;
     uint32_t n_cohorts;
 };

@@ -805,7 +805,7 @@ static mg_id leave_to_first(struct mg_rfunc *f, mg_id out)
 void mg_rc_flush(struct mg_rfunc *f, const uint64_t *set, mg_id guard, bool guard_not, bool look)
 {
     struct mg_emit *x = &f->x;
-    bool any = f->warps.n_cohorts || f->shared.n_near;
+    bool any = f->warps.n_cohorts;
     for (uint32_t i = 0; i < f->n; i++) any |= mg_rc_in(set, i);
     if (!any) return;
     mg_id out = 0;

@@ -142,8 +142,7 @@ static uint32_t sent_registers(const struct mg_rfunc *f)
 /* May counters of what happens once be words of shared memory, too? */
 static bool bits_may_share(const struct mg_rfunc *f, uint32_t n_rest)
 {
-    bool plain = !f->calls.n_sources && !f->warps.n_cohorts && !f->packed.n_cuts && !f->shared.n_near &&
-                 f->n_bits + n_rest <= MG_SHARED_FEW;
+    bool plain = !f->calls.n_sources && !f->warps.n_cohorts && !f->packed.n_cuts && f->n_bits + n_rest <= MG_SHARED_FEW;
     for (uint32_t i = 0; i < f->n; i++) plain = plain && f->counters[i].kind == MG_RC_BIT; /* or not placed so far */
     return plain && f->redux && f->o->scope == MG_COUNT_FULL;
 }
@@ -195,7 +194,6 @@ static void place_in_memory(struct mg_rfunc *f, uint32_t at, bool in_loops)
 {
     f->shared.slot = place_class(f, MG_RC_FLAG, at);
     place_class(f, MG_RC_SHARED, f->shared.slot);
-    f->shared.n += f->shared.n_near;
     if (in_loops) mg_loop_words_place(f, f->shared.slot);
     uint32_t others = f->shared.slot + f->shared.n;
     at = others;

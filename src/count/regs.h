@@ -81,7 +81,6 @@ struct mg_rc_shared {
         uint32_t loop, first, n;
     } * ranges;
     uint32_t n_ranges; /* not NULL: each word of those is some loop's (loop.c) */
-    uint32_t n_near;   /* the kernel's: those that count warps in functions whose counters travel */
 };
 struct mg_rc_lone { /* one lane's work (alone.c) */
     bool is;
@@ -219,10 +218,6 @@ uint32_t mg_shared_loop(const struct mg_rfunc *f, uint32_t counter);
 /* Code: an event; zeroes at the entry; what keeps words from overflowing; lanes of the mask add all words to
  * memory, each a part (mine: a predicate that tells who counts, or 0). */
 void mg_shared_clear(struct mg_rfunc *f);
-/* Warps in functions whose counters travel: is there room for so many words; in front of x.at, lanes for which p holds
- * count one in word i of the kernel's. */
-bool mg_shared_may_be_near(const struct mg_module *m, const struct mg_counter_opts *o, uint32_t words);
-void mg_shared_near(struct mg_rfunc *f, const struct mg_rfunc *kernel, uint32_t i, mg_id p);
 void mg_shared_rounds(struct mg_rfunc *f);
 /* Lanes of the mask leave (whole: all of a warp); goes to out unless they are the last of their CTA to do so. */
 void mg_shared_leave(struct mg_rfunc *f, bool whole, mg_id mask, mg_id rank, mg_id out);
@@ -286,10 +281,8 @@ struct mg_carry {
     bool *without_context; /* by function: it has no use for the context's address */
     mg_id *regs;           /* [i * n_cells + cell], 0: does not pass through i */
 };
-/* Which functions can send their counters to their callers. NULL: none. cyclic_alone: none that the assembler could put
- * in place of its calls, where lanes that natively meet behind the call would not. */
-struct mg_carry *mg_carry_new(const struct mg_sites *s, const struct mg_twin *t, const bool *may_exit,
-                              bool cyclic_alone);
+/* Which functions can send their counters to their callers. NULL: none. */
+struct mg_carry *mg_carry_new(const struct mg_sites *s, const struct mg_twin *t, const bool *may_exit);
 void mg_carry_free(struct mg_carry *y);
 /* Blocks whose call may come back to the function before it returns. NULL: none; to be freed. */
 bool *mg_carry_cycles(const struct mg_carry *y, uint32_t func);

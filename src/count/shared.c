@@ -156,28 +156,6 @@ static void shared_add(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide,
     mg_rc_end_apart(f, a);
 }
 
-bool mg_shared_may_be_near(const struct mg_module *m, const struct mg_counter_opts *o, uint32_t words)
-{
-    return m->sm >= 70 && o->scope == MG_COUNT_FULL && 4 * words <= MOST_BYTES &&
-           mg_shared_room(m, 4 * words + 2 * KEPT) != 0;
-}
-
-void mg_shared_near(struct mg_rfunc *f, const struct mg_rfunc *kernel, uint32_t i, mg_id p)
-{
-    struct mg_emit *x = &f->x;
-    struct mg_opnd word = mg_o_addr_var(kernel->shared.var, off(i));
-    mg_id old = mg_rc_t32(f, 5), half = mg_rc_tp(f, 0);
-    mg_emit_guard(x, p, false);
-    EMIT("atom.shared.add.u32", old, word, 1);
-    mg_emit_guard(x, 0, false);
-    EMIT("setp.eq.and.u32", half, old, INT32_MAX, p);
-    mg_emit_guard(x, half, false);
-    EMIT("red.shared.add.u32", word, mg_o_imm(1u << 31));
-    EMIT("red.global.add.u64",
-         mg_o_addr_reg(x->ctx, MG_CTX_BYTES + 8 * ((int64_t)kernel->at + kernel->shared.slot + i)), (int64_t)1 << 31);
-    mg_emit_guard(x, 0, false);
-}
-
 mg_id mg_shared_declare(struct mg_module *m, mg_id func, uint32_t words)
 {
     return mg_module_add_shared(m, func, "__mg_shared", MG_TYPE_b32, 4, words);
@@ -259,7 +237,7 @@ void mg_shared_clear(struct mg_rfunc *f)
     struct mg_emit *x = &f->x;
     if (!f->shared.n) return;
     uint32_t words = (f->shared.n + f->shared.arrives + WARP - 1) / WARP * WARP + 2 * GUARDS;
-    f->shared.var = mg_shared_declare(x->m, f->shared.n_near ? 0 : x->func, mg_shared_whole(4 * words) / 4);
+    f->shared.var = mg_shared_declare(x->m, x->func, mg_shared_whole(4 * words) / 4);
     if (f->shared.n >= BASE_FROM) f->shared.base = mg_emit_reg(x, "__mg_words", MG_TYPE_b32);
     struct mg_rrange all = mg_shared_whole_range(f);
     all.n += f->shared.arrives;
@@ -275,7 +253,7 @@ void mg_shared_clear_range(struct mg_rfunc *f, struct mg_rrange r)
     if (f->shared.base) load_base(f);
     for (uint32_t side = 0; side < 2; side++)
         EMIT("st.shared.u32", guard_of(f, side), GUARD); /* by all, with the same value */
-    if (r.n <= MG_SHARED_FEW && !f->shared.n_near) {
+    if (r.n <= MG_SHARED_FEW) {
         EMIT("activemask.b32", n);
         EMIT("setp.ne.u32", p, n, -1);
         struct mg_apart a = mg_rc_begin_apart(f, p);
@@ -445,10 +423,10 @@ void mg_shared_rounds(struct mg_rfunc *f)
     free(counts);
 }
 
-/* Words of loops are drained where their loops end; words of warps are in every set. */
+/* Words of loops are drained where their loops end. */
 static bool shared_any(const struct mg_rfunc *f, const uint64_t *set)
 {
-    bool any = f->shared.n_near;
+    bool any = false;
     for (uint32_t i = 0; i < f->n && !any && !f->shared.ranges; i++)
         any = f->counters[i].kind == MG_RC_SHARED && mg_rc_in(set, i);
     return any;
