@@ -53,6 +53,21 @@ void mg_rc_one(struct mg_rfunc *f, mg_id d)
     EMIT("min.u32", d, d, 1);
 }
 
+void mg_rc_number_threads(struct mg_rfunc *f, mg_id i, mg_id n)
+{
+    struct mg_emit *x = &f->x;
+    mg_id t = mg_rc_t32(f, 5);
+    EMIT("mov.u32", i, mg_o_sreg(MG_SREG_tid, 3));
+    EMIT("mov.u32", n, mg_o_sreg(MG_SREG_ntid, 3));
+    for (uint8_t axis = 3; axis-- > 1;) {
+        mg_id extent = mg_rc_t32(f, 6);
+        EMIT("mov.u32", extent, mg_o_sreg(MG_SREG_ntid, axis));
+        EMIT("mov.u32", t, mg_o_sreg(MG_SREG_tid, axis));
+        EMIT("mad.lo.u32", i, i, extent, t);
+        EMIT("mul.lo.u32", n, n, extent);
+    }
+}
+
 /* ---- lane by lane ------------------------------------------------------------------------------------ */
 
 static void add_each(struct mg_rfunc *f, const uint64_t *set, uint32_t n, mg_id base, mg_id guard)
@@ -112,14 +127,17 @@ void mg_rc_end_apart_at(struct mg_rfunc *f, struct mg_apart a, mg_id done)
     mg_rc_end_apart(f, a);
 }
 
-/* Is this lane the cohort's first? */
+/* Is this lane the cohort's first? Of the kernel's entry: of a warp that is not whole. */
 mg_id mg_rc_lead(struct mg_rfunc *f, const struct mg_rcohort *q)
 {
     struct mg_emit *x = &f->x;
-    mg_id lead = mg_rc_tp(f, 4), t = mg_rc_t32(f, 6);
-    if (mg_rc_is_entry(q)) {
+    mg_id lead = mg_rc_tp(f, 4), t = mg_rc_t32(f, 6), i = mg_rc_t32(f, 7), n = mg_rc_t32(f, 8);
+    if (mg_rc_is_entry(q)) { /* from its first lane on the CTA has fewer threads than a warp's */
+        mg_rc_number_threads(f, i, n);
+        EMIT("sub.u32", n, n, i);
         EMIT("mov.u32", t, mg_o_sreg(MG_SREG_laneid, 0));
         EMIT("setp.eq.u32", lead, t, 0);
+        EMIT("setp.lt.and.u32", lead, n, 32, lead);
     } else {
         EMIT("and.b32", t, f->counters[q->flag].reg, (int64_t)1 << f->counters[q->flag].bit);
         EMIT("setp.ne.u32", lead, t, 0);

@@ -76,8 +76,14 @@ struct reader {
     uint64_t *sums;            /* by counter */
     uint64_t *threads, *warps; /* results */
     uint64_t n_threads, n_warps, n_ctas;
-    bool whole; /* no warp of a CTA has fewer threads than others */
+    uint64_t rest; /* threads of a CTA's last warp, where it is not whole */
 };
+
+/* Warps that are not whole, of those that count. */
+static uint64_t partial_warps(const struct reader *r)
+{
+    return r->rest ? (WARP * r->n_warps - r->n_threads) / (WARP - r->rest) : 0;
+}
 
 static bool read_flow(const struct reader *r, const struct mg_counter_flow *f)
 {
@@ -99,12 +105,12 @@ static bool read_flow(const struct reader *r, const struct mg_counter_flow *f)
     uint64_t *leaders = mg_xcalloc(f->flow.n_blocks + 1, sizeof *leaders);
     for (uint32_t i = 0; i < f->n_cohorts; i++) {
         const struct mg_counter_cohort *q = &f->cohorts[i];
-        bool at_entry = q->entries_at == UINT32_MAX, by_threads = at_entry && r->whole;
-        if (!by_threads)
-            mg_flow_solve(&f->flow, at_entry ? r->n_warps : r->sums[q->entries_at], r->sums + q->at, leaders);
+        bool at_entry = q->entries_at == UINT32_MAX;
+        mg_flow_solve(&f->flow, at_entry ? partial_warps(r) : r->sums[q->entries_at], r->sums + q->at, leaders);
         for (uint32_t k = 0; k < q->n_blocks; k++) {
             uint32_t b = f->first_block + q->blocks[k];
-            r->warps[b] = by_threads ? r->threads[b] / WARP : leaders[q->blocks[k]];
+            uint64_t first = leaders[q->blocks[k]];
+            r->warps[b] = at_entry ? first + (r->threads[b] - r->rest * first) / WARP : first;
         }
     }
     free(leaders);
@@ -116,7 +122,7 @@ bool mg_counters_read(const struct mg_counter_layout *l, const struct mg_counter
 {
     struct reader r = {.l = l,
                        .n_ctas = volume(g->grid),
-                       .whole = volume(g->block) % WARP == 0,
+                       .rest = volume(g->block) % WARP,
                        .sums = mg_xcalloc(l->n_counters + 1, sizeof *r.sums)};
     bool good = true;
     mg_counters_launched(l->scope, l->cta, l->warp, g, &r.n_threads, &r.n_warps);

@@ -7,10 +7,11 @@
 #include "count/plan.h"
 
 /* Lanes that move together (analysis/uniform.h): what their first lanes alone measured gives the
- * warp entries of the cohort's blocks. */
+ * warp entries of the cohort's blocks. Of the kernel's entry: those of warps that are not whole; other warps' entries
+ * are those of their threads by 32. */
 struct mg_counter_cohort {
     uint32_t at;                /* counter of its first lanes' measured[0] */
-    uint32_t entries_at;        /* counter of its first lanes; UINT32_MAX: one for each warp that counts */
+    uint32_t entries_at;        /* counter of its first lanes; UINT32_MAX: the kernel's entry */
     uint32_t *blocks, n_blocks; /* of the function */
 };
 struct mg_counter_flow {

@@ -651,9 +651,8 @@ void mg_rc_settle(struct mg_rfunc *f)
     free(words);
 }
 
-/* The entry's cohort, whose lanes are whole warps in most launches: there its warp entries are thread entries by 32
- * (counters.c), and nothing is added. Else the first lane adds what it has counted; where rows of a CTA are no whole
- * warps, but all of it is, that is added in vain. */
+/* The entry's cohort. Of whole warps nothing is added: their entries are those of their threads by 32 (counters.c). Of
+ * the CTA's last warp, where it is not whole, the first lane adds what it has counted. */
 static void add_entry_cohort(struct mg_rfunc *f, const uint64_t *set)
 {
     struct mg_emit *x = &f->x;

@@ -157,6 +157,8 @@ void mg_rc_put_label(struct mg_rfunc *f, mg_id label);
 void mg_rc_branch(struct mg_rfunc *f, mg_id p, bool not_p, mg_id label);
 /* d = 1, which ptxas cannot know. */
 void mg_rc_one(struct mg_rfunc *f, mg_id d);
+/* i = this thread's number in its CTA, n = how many there are. */
+void mg_rc_number_threads(struct mg_rfunc *f, mg_id i, mg_id n);
 /* Does the node stand in a scope, whose labels cannot be seen from behind the body? */
 bool mg_rc_in_scope(const struct mg_rfunc *f, mg_id node);
 /* Address of the function's counters in this multiprocessor's copy. */
@@ -176,7 +178,7 @@ void mg_rc_end_locals(struct mg_rfunc *f, mg_id again, uint32_t n_words);
 void mg_rc_add_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id base, mg_id guard);
 /* All counters in the set of this lane, for lanes with the guard (0: all). */
 void mg_rc_add_all(struct mg_rfunc *f, const uint64_t *set, mg_id guard);
-/* Is this lane the cohort's first? */
+/* Is this lane the cohort's first? Of the kernel's entry: of a warp that is not whole. */
 mg_id mg_rc_lead(struct mg_rfunc *f, const struct mg_rcohort *q);
 /* What it has counted, to the cohort's counters, lane by lane. */
 void mg_rc_add_led(struct mg_rfunc *f, const uint64_t *set, const struct mg_rcohort *q);

@@ -161,22 +161,6 @@ mg_id mg_shared_declare(struct mg_module *m, mg_id func, uint32_t words)
     return mg_module_add_shared(m, func, "__mg_shared", MG_TYPE_b32, 4, words);
 }
 
-/* i = this thread's number in its CTA, n = how many there are. */
-static void number_threads(struct mg_rfunc *f, mg_id i, mg_id n)
-{
-    struct mg_emit *x = &f->x;
-    mg_id t = mg_rc_t32(f, 5);
-    EMIT("mov.u32", i, mg_o_sreg(MG_SREG_tid, 3));
-    EMIT("mov.u32", n, mg_o_sreg(MG_SREG_ntid, 3));
-    for (uint8_t axis = 3; axis-- > 1;) {
-        mg_id extent = mg_rc_t32(f, 6);
-        EMIT("mov.u32", extent, mg_o_sreg(MG_SREG_ntid, axis));
-        EMIT("mov.u32", t, mg_o_sreg(MG_SREG_tid, axis));
-        EMIT("mad.lo.u32", i, i, extent, t);
-        EMIT("mul.lo.u32", n, n, extent);
-    }
-}
-
 static void clear_by(struct mg_rfunc *f, struct mg_rrange r, mg_id i, mg_id n)
 {
     struct mg_emit *x = &f->x;
@@ -266,7 +250,7 @@ void mg_shared_clear_range(struct mg_rfunc *f, struct mg_rrange r)
         lane_word(f, at, i);
         for (uint32_t k = 0; k < r.n; k += 32) EMIT("st.shared.u32", mg_o_addr_reg(at, off(r.first + k)), 0);
     } else {
-        number_threads(f, i, n);
+        mg_rc_number_threads(f, i, n);
         clear_by(f, r, i, n);
     }
     EMIT("bar.sync", 0);
