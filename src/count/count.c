@@ -127,32 +127,45 @@ void mg_rc_end_apart_at(struct mg_rfunc *f, struct mg_apart a, mg_id done)
     mg_rc_end_apart(f, a);
 }
 
+/* Sets p: the CTA's threads from this warp's first on are fewer than a warp's; returns this lane's number. */
+static mg_id is_partial(struct mg_rfunc *f, mg_id p)
+{
+    struct mg_emit *x = &f->x;
+    mg_id lane = mg_rc_t32(f, 6), i = mg_rc_t32(f, 7), n = mg_rc_t32(f, 8);
+    mg_rc_number_threads(f, i, n);
+    EMIT("mov.u32", lane, mg_o_sreg(MG_SREG_laneid, 0));
+    EMIT("sub.u32", n, n, i);
+    EMIT("add.u32", n, n, lane);
+    EMIT("setp.lt.u32", p, n, 32);
+    return lane;
+}
+
 /* Is this lane the cohort's first? Of the kernel's entry: of a warp that is not whole. */
 mg_id mg_rc_lead(struct mg_rfunc *f, const struct mg_rcohort *q)
 {
     struct mg_emit *x = &f->x;
-    mg_id lead = mg_rc_tp(f, 4), t = mg_rc_t32(f, 6), i = mg_rc_t32(f, 7), n = mg_rc_t32(f, 8);
-    if (mg_rc_is_entry(q)) { /* from its first lane on the CTA has fewer threads than a warp's */
-        mg_rc_number_threads(f, i, n);
-        EMIT("sub.u32", n, n, i);
-        EMIT("mov.u32", t, mg_o_sreg(MG_SREG_laneid, 0));
-        EMIT("setp.eq.u32", lead, t, 0);
-        EMIT("setp.lt.and.u32", lead, n, 32, lead);
+    mg_id lead = mg_rc_tp(f, 4), t;
+    if (mg_rc_is_entry(q)) {
+        t = is_partial(f, lead);
+        EMIT("setp.eq.and.u32", lead, t, 0, lead);
     } else {
+        t = mg_rc_t32(f, 6);
         EMIT("and.b32", t, f->counters[q->flag].reg, (int64_t)1 << f->counters[q->flag].bit);
         EMIT("setp.ne.u32", lead, t, 0);
     }
     return lead;
 }
 
-void mg_rc_add_led(struct mg_rfunc *f, const uint64_t *set, const struct mg_rcohort *q)
+void mg_rc_add_partial(struct mg_rfunc *f, const uint64_t *set, const struct mg_rcohort *q)
 {
     struct mg_emit *x = &f->x;
-    mg_id base = mg_rc_t64(f, 3), lead;
+    mg_id base = mg_rc_t64(f, 3), lead = mg_rc_tp(f, 4), out = mg_rc_label(f), lane = is_partial(f, lead);
+    mg_rc_branch(f, lead, true, out);
+    EMIT("setp.eq.u32", lead, lane, 0);
     mg_rc_address(f, base);
     EMIT("add.u64", base, base, mg_o_imm(8 * ((int64_t)q->at - (int64_t)f->at)));
-    lead = mg_rc_lead(f, q);
     add_each(f, set, f->n_measured, base, lead);
+    mg_rc_put_label(f, out);
 }
 
 uint32_t mg_rc_n_led(const struct mg_rfunc *f)

@@ -664,7 +664,7 @@ static void add_entry_cohort(struct mg_rfunc *f, const uint64_t *set)
     EMIT("and.b32", rest, rest, 31);
     EMIT("setp.ne.u32", p, rest, 0);
     struct mg_apart a = mg_rc_begin_apart(f, p);
-    mg_rc_add_led(f, set, &f->warps.cohorts[k]);
+    mg_rc_add_partial(f, set, &f->warps.cohorts[k]);
     mg_rc_end_apart(f, a);
 }
 

@@ -180,8 +180,8 @@ void mg_rc_add_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id base, mg_id
 void mg_rc_add_all(struct mg_rfunc *f, const uint64_t *set, mg_id guard);
 /* Is this lane the cohort's first? Of the kernel's entry: of a warp that is not whole. */
 mg_id mg_rc_lead(struct mg_rfunc *f, const struct mg_rcohort *q);
-/* What it has counted, to the cohort's counters, lane by lane. */
-void mg_rc_add_led(struct mg_rfunc *f, const uint64_t *set, const struct mg_rcohort *q);
+/* Where this warp is not whole, what its first lane has counted, to the counters of the entry's cohort. */
+void mg_rc_add_partial(struct mg_rfunc *f, const uint64_t *set, const struct mg_rcohort *q);
 /* Cohorts but the kernel's entry. */
 uint32_t mg_rc_n_led(const struct mg_rfunc *f);
 

@@ -130,8 +130,40 @@ static struct mg_opnd local_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_i
     return mg_o_reg(wide);
 }
 
-/* Local memory: counter by counter. */
-static void local_flush(struct mg_rfunc *f, const struct mg_flush *w)
+/* Jumps to `slow`, for what is no whole warp, or where some lane's word does not fit a sum of 32 bits. Else each lane
+ * takes the sum of the word of its number, of the next 32 words at a time. */
+static void flush_whole(struct mg_rfunc *f, const struct mg_flush *w, mg_id slow)
+{
+    struct mg_emit *x = &f->x;
+    mg_id all = mg_rc_t64(f, 1), v = mg_rc_t64(f, 0), mine = mg_rc_t32(f, MG_FLUSH_VALUE), one = mg_rc_t32(f, 5),
+          p = mg_rc_tp(f, 1);
+    for (uint32_t i = 0; i < f->local.n_words; i++) {
+        EMIT("ld.local.u64", i ? v : all, mg_o_addr_reg(f->local.reg, 8 * (int64_t)i));
+        if (i) EMIT("or.b64", all, all, v);
+    }
+    EMIT("setp.ne.u32", p, w->mask, -1);
+    EMIT("setp.gt.or.u64", p, all, (1 << 27) - 1, p);
+    mg_flush_any(f, p);
+    mg_rc_branch(f, p, false, slow);
+    for (uint32_t first = 0; first < f->local.n_words; first += 32) {
+        EMIT("mov.u32", mine, 0);
+        for (uint32_t i = first; i < MG_MIN(first + 32, f->local.n_words); i++) {
+            EMIT("ld.local.u32", one, mg_o_addr_reg(f->local.reg, 8 * (int64_t)i));
+            mg_flush_sum(f, one, one, 0);
+            EMIT("setp.eq.u32", p, w->rank, mg_o_imm(i - first));
+            EMIT("selp.b32", mine, one, mine, p);
+        }
+        EMIT("mad.wide.u32", all, w->rank, 8, w->base);
+        EMIT("cvt.u64.u32", v, mine);
+        EMIT("setp.ne.u32", p, mine, 0);
+        mg_emit_guard(x, p, false);
+        EMIT("red.global.add.u64", mg_o_addr_reg(all, 8 * (int64_t)(f->n_bits + f->n_words + first)), v);
+        mg_emit_guard(x, 0, false);
+    }
+}
+
+/* Counter by counter. */
+static void flush_each(struct mg_rfunc *f, const struct mg_flush *w)
 {
     struct mg_emit *x = &f->x;
     mg_id again = mg_rc_begin_locals(f), next = mg_rc_label(f), slow = mg_rc_label(f), v = mg_rc_t64(f, 0),
@@ -161,6 +193,18 @@ static void local_flush(struct mg_rfunc *f, const struct mg_flush *w)
     mg_emit_guard(x, 0, false);
     mg_rc_put_label(f, next);
     mg_rc_end_locals(f, again, f->local.n_words);
+}
+
+static void local_flush(struct mg_rfunc *f, const struct mg_flush *w)
+{
+    mg_id slow = mg_rc_label(f), done = mg_rc_label(f);
+    if (f->redux && f->local.n_words && f->local.n_words <= MOST_UNROLLED) {
+        flush_whole(f, w, slow);
+        mg_rc_branch(f, 0, false, done);
+    }
+    mg_rc_put_label(f, slow);
+    flush_each(f, w);
+    mg_rc_put_label(f, done);
 }
 
 const struct mg_storage mg_storage_local = {.name = "local",
