@@ -583,6 +583,30 @@ MG_TEST(reach_of_stores)
     check_reach("{ .param .u64 x; st.param.u64 [x], %rd1; call side, (x); }", "everything");
 }
 
+/* Of a kernel of one loop: how long it can run, and how many registers tell how often it went around. */
+static void check_trips(unsigned i, const char *before, const char *body, unsigned trips, unsigned bits, uint32_t n)
+{
+    struct mg_buf b = MG_BUF_INIT;
+    mg_buf_printf(
+        &b,
+        "%s.visible .entry k(.param .u32 n, .param .u32 s, .param .u64 o)\n{\n%s ld.param.u32 %%r9, [n]; ld.param.u32 %%r5, [s]; ld.param.u64 %%rd1, [o]; mov.u32 %%r4, %%tid.x;\n%s\nL: %s\nE: ret;\n}\n",
+        HEAD, REGS, before, body);
+    struct mg_module *m = parse(b.at);
+    struct mg_cfg *c = mg_cfg_new(m, 1);
+    struct mg_loops *l = mg_loops_new(c);
+    struct mg_dom *d = mg_dom_new(c);
+    struct mg_ivs *v = mg_ivs_new(c, d, l);
+    if (l->n_loops != 1 || v->trips[0] != trips || v->trip_bits[0] != bits || v->n != n)
+        mg_test_fail(__FILE__, __LINE__, "case %u: %u loops, %u of %u bits, %u registers", i, (unsigned)l->n_loops,
+                     (unsigned)v->trips[0], (unsigned)v->trip_bits[0], (unsigned)v->n);
+    mg_ivs_free(v);
+    mg_dom_free(d);
+    mg_loops_free(l);
+    mg_cfg_free(c);
+    mg_module_free(m);
+    mg_buf_release(&b);
+}
+
 /* How long a loop can run, when what bounds it is stepped by a register or shifted. Where a value may be met again
  * while the loop still ends, nothing is said. */
 MG_TEST(loops_bounded_by_strides_and_shifts)
@@ -621,28 +645,33 @@ MG_TEST(loops_bounded_by_strides_and_shifts)
          "shl.b32 %r4, %r4, 1; ld.global.u32 %r7, [%rd1]; setp.eq.u32 %p2, %r7, 3; @%p2 bra E; setp.lt.s32 %p1, %r4, %r9; @%p1 bra L;",
          MG_TRIPS_ANY, 0},
     };
-    for (unsigned i = 0; i < MG_COUNT_OF(cases); i++) {
-        struct mg_buf b = MG_BUF_INIT;
-        mg_buf_printf(
-            &b,
-            "%s.visible .entry k(.param .u32 n, .param .u32 s, .param .u64 o)\n{\n%s ld.param.u32 %%r9, [n]; ld.param.u32 %%r5, [s]; ld.param.u64 %%rd1, [o]; mov.u32 %%r4, %%tid.x;\n%s\nL: %s\nE: ret;\n}\n",
-            HEAD, REGS, cases[i].before, cases[i].body);
-        struct mg_module *m = parse(b.at);
-        struct mg_cfg *c = mg_cfg_new(m, 1);
-        struct mg_loops *l = mg_loops_new(c);
-        struct mg_dom *d = mg_dom_new(c);
-        struct mg_ivs *v = mg_ivs_new(c, d, l);
-        if (l->n_loops != 1 || v->trips[0] != cases[i].trips || v->trip_bits[0] != cases[i].bits)
-            mg_test_fail(__FILE__, __LINE__, "case %u: %u loops, %u of %u bits", i, (unsigned)l->n_loops,
-                         (unsigned)v->trips[0], (unsigned)v->trip_bits[0]);
-        MG_CHECK_EQ(v->n, i == 8); /* only that step of two counts */
-        mg_ivs_free(v);
-        mg_dom_free(d);
-        mg_loops_free(l);
-        mg_cfg_free(c);
-        mg_module_free(m);
-        mg_buf_release(&b);
-    }
+    for (unsigned i = 0; i < MG_COUNT_OF(cases); i++)
+        check_trips(i, cases[i].before, cases[i].body, cases[i].trips, cases[i].bits,
+                    i == 8); /* only that step of two counts */
+}
+
+/* Where a loop's register begins: by the last instruction in front of it that all lanes pass, whatever stands before
+ * that or on other ways. */
+MG_TEST(loops_begin_where_the_last_value_is_set)
+{
+    static const char step[] = "add.s32 %r4, %r4, 1; setp.lt.s32 %p1, %r4, %r9; @%p1 bra L;";
+    static const struct {
+        const char *before;
+        uint8_t trips, bits;
+    } cases[] = {
+        {"mov.u32 %r4, 0;", MG_TRIPS_BELOW, 31},
+        {"mov.u32 %r4, 0; setp.lt.s32 %p2, %r9, 1; @%p2 bra E; mov.u32 %r4, 0;", MG_TRIPS_BELOW, 31},
+        {"mov.u32 %r4, 5; setp.lt.s32 %p2, %r9, 1; @%p2 bra O; bra.uni P;\nO: mov.u32 %r4, 7;\nP: mov.u32 %r4, 0;",
+         MG_TRIPS_BELOW, 31},
+        {"", MG_TRIPS_LIMITED, 32},
+        {"mov.u32 %r4, 0; setp.lt.s32 %p2, %r9, 1; @%p2 bra O; add.s32 %r4, %r4, %r5;\nO: add.u32 %r7, %r5, 1;",
+         MG_TRIPS_LIMITED, 32},
+        {"mov.u32 %r4, 0; setp.lt.s32 %p2, %r9, 1; @%p2 mov.u32 %r4, 0;", MG_TRIPS_LIMITED, 32},
+        {"mov.u32 %r4, 0; setp.lt.s32 %p2, %r9, 1; @%p2 bra O; mov.u32 %r4, 0;\nO: add.u32 %r7, %r5, 1;",
+         MG_TRIPS_LIMITED, 32},
+    };
+    for (unsigned i = 0; i < MG_COUNT_OF(cases); i++)
+        check_trips(i, cases[i].before, step, cases[i].trips, cases[i].bits, 1);
 }
 
 /* What measured counts make a warp pay: nearly whole warps on both ways of a branch by thread, as many lanes as went
