@@ -239,7 +239,9 @@ static void look_at_guards(struct mg_code_at *at)
     MG_CODE(at, "xor.b32", back, back, GUARD);
     MG_CODE(at, "or.b32", front, front, back);
     MG_CODE(at, "setp.ne.u32", other, front, 0);
-    MG_GUARDED(at, other, "st.global.u64", mg_o_addr_reg(at->p->all->twin->ctx_reg[0], MG_CTX_SPOILT), 1);
+    mg_code_push_guard(at, other, false); /* with the spot's own: other lanes have not asked */
+    MG_CODE(at, "st.global.u64", mg_o_addr_reg(at->p->all->twin->ctx_reg[0], MG_CTX_SPOILT), 1);
+    mg_code_pop_guard(at);
 }
 
 static void leave(struct mg_code_at *at, void *user)

@@ -300,15 +300,16 @@ static void count_site(struct run *r, uint32_t ix, const struct mg_patch_inst *i
                                   .full = true};
     const struct mg_access_group *g = &r->groups[r->group_of[ix]];
     struct group *s = &r->state[r->group_of[ix]];
-    const struct mg_opnd *o = &m->opnds.at[m->nodes.at[i->node].opnd + a->addr];
-    int64_t off = (int64_t)o->val;
+    const struct mg_opnd o =
+        m->opnds.at[m->nodes.at[i->node].opnd + a->addr]; /* a copy: code that is made moves them */
+    int64_t off = (int64_t)o.val;
     if (s->cell && r->sites - s->site > MG_MC_MOST_BACK) s = mg_arena_new(mg_patch_scratch(p), struct group);
     bool first = !s->cell, generic = a->space == MG_SPACE_generic,
          meant = m->marked, /* each place is counted by itself */
         lined = !meant && !generic && space != MG_SPACE_shared && space != MG_SPACE_const && note.bytes >= 4 &&
                 note.bytes <= 128 && !(note.bytes & (note.bytes - 1));
     if (first)
-        s->site = r->sites, s->from = off, s->same = is_uniform(p, i, o),
+        s->site = r->sites, s->from = off, s->same = is_uniform(p, i, &o),
         s->by_place = mg_arena_array(mg_patch_scratch(p), uint32_t, 128);
     uint32_t place = (uint64_t)(off - s->from) % period(space, note.bytes),
              places = first && lined && !s->same ? 128 / note.bytes : 0;
@@ -336,7 +337,7 @@ static void count_site(struct run *r, uint32_t ix, const struct mg_patch_inst *i
             (struct mg_memory_follower){.cell = cell, .strip = q.strip, .apart = off - s->from};
         return;
     }
-    find_address(&q, i, o, generic && set & MG_SPACE_BIT(MG_SPACE_shared));
+    find_address(&q, i, &o, generic && set & MG_SPACE_BIT(MG_SPACE_shared));
     if (first && !(generic && set & MG_SPACE_BIT(MG_SPACE_shared))) s->cell = cell + 1;
     if (generic && set & MG_SPACE_BIT(MG_SPACE_shared)) {
         count_generic(&q, space);
