@@ -105,6 +105,33 @@ static struct bound narrow(const struct mg_form *f)
     return (struct bound){false, (1ull << mg_type_bits(from)) - 1};
 }
 
+/* The only instruction that defines the register that an operand is; NULL: none such. */
+static const struct mg_node *def_of(const struct window *w, const struct mg_opnd *o)
+{
+    uint64_t defs = 0;
+    bool one = o->kind == MG_OPND_reg && !o->sub && !o->val && mg_map_get(&w->defs, o->id, &defs) && defs >> 32 == 1;
+    return one && !w->m->nodes.at[(mg_id)defs].guard ? &w->m->nodes.at[(mg_id)defs] : NULL;
+}
+
+/* Is b some of the bits of x, and a = x, or x times a number: a - b is not below 0? What a is at most is known. */
+static bool is_part(const struct window *w, const struct mg_opnd *a, const struct mg_opnd *b)
+{
+    const struct mg_node *part = def_of(w, b), *times = def_of(w, a);
+    if (!part || mg_node_form(w->m, part)->op != MG_OP_and) return false;
+    for (uint32_t i = 1; i <= 2; i++) {
+        const struct mg_opnd *x = &w->m->opnds.at[part->opnd + i];
+        if (x->kind != MG_OPND_reg || x->sub || x->val || !def_of(w, x)) continue;
+        if (a->id == x->id) return true;
+        const struct mg_form *f = times ? mg_node_form(w->m, times) : NULL;
+        const struct mg_opnd *o = times ? &w->m->opnds.at[times->opnd] : NULL;
+        bool same = f && are_words(f) && o[1].kind == MG_OPND_reg && !o[1].sub && !o[1].val && o[1].id == x->id;
+        if (same && f->op == MG_OP_shl) return true;
+        if (same && f->op == MG_OP_mul && !mg_form_has(f, MG_MOD_hi) && o[2].kind == MG_OPND_imm && o[2].val)
+            return true;
+    }
+    return false;
+}
+
 static struct bound of_reg(const struct window *w, mg_id reg, int depth)
 {
     const struct bound unknown = {false, UNKNOWN};
@@ -124,6 +151,8 @@ static struct bound of_reg(const struct window *w, mg_id reg, int depth)
         return n->n_opnds == 2 ? s[0] : unknown;
     case MG_OP_add:
         return sum_of(s[0], s[1]);
+    case MG_OP_sub:
+        return s[0].most < SURE && !s[0].based && is_part(w, &o[1], &o[2]) ? s[0] : unknown;
     case MG_OP_mul:
         return mg_form_has(f, MG_MOD_hi) ? unknown : product_of(s[0], s[1]);
     case MG_OP_mad:

@@ -31,7 +31,7 @@ void mg_layout_read(const struct mg_region *r, const uint64_t *raw, uint64_t *ce
         const struct mg_layout_share *s = &r->shares[i];
         uint64_t all = 0;
         for (uint32_t k = 0; k < r->n_copies; k++) all += raw[r->at + (uint64_t)k * r->copy_words + s->slot];
-        cells[s->cell] += all / 32 * s->times;
+        cells[s->cell] += all / s->every * s->times;
     }
 }
 

@@ -34,8 +34,8 @@ struct mg_layout_sum {
     uint32_t slot;
 }; /* a word behind the cells of a copy that belongs to a cell; UINT32_MAX: to those it is shared out to */
 struct mg_layout_share {
-    uint32_t cell, slot, times;
-}; /* each 32 of the word add so much to the cell */
+    uint32_t cell, slot, times, every;
+}; /* each `every` of the word add so much to the cell */
 
 struct mg_region { /* of one tool; strings and arrays live as long as the layout */
     const char *tool;

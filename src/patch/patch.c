@@ -63,6 +63,13 @@ const struct mg_loops *mg_patch_loops(struct mg_patch *p, uint32_t func_ix)
     return f->loops;
 }
 
+const struct mg_ivs *mg_patch_ivs(struct mg_patch *p, uint32_t func_ix)
+{
+    struct mg_patch_func *f = &p->all->funcs[func_ix];
+    if (!f->ivs) f->ivs = mg_ivs_new(mg_patch_cfg(p, func_ix), mg_patch_dom(p, func_ix), mg_patch_loops(p, func_ix));
+    return f->ivs;
+}
+
 const struct mg_live *mg_patch_live(struct mg_patch *p, uint32_t func_ix)
 {
     struct mg_patch_func *f = &p->all->funcs[func_ix];
@@ -309,18 +316,18 @@ uint32_t mg_patch_sum(struct mg_patch *p, uint32_t cell)
     return p->sums.n - 1;
 }
 
-uint32_t mg_patch_warp_sum(struct mg_patch *p)
+uint32_t mg_patch_shared_sum(struct mg_patch *p)
 {
     *mg_vec_push(&p->sums) = UINT32_MAX;
     return p->sums.n - 1;
 }
 
-void mg_patch_share(struct mg_patch *p, uint32_t sum, uint32_t cell, uint32_t times)
+void mg_patch_share(struct mg_patch *p, uint32_t sum, uint32_t every, uint32_t cell, uint32_t times)
 {
     if (cell >= p->rules.n || p->rules.at[cell] != MG_MERGE_SUM || sum >= p->sums.n)
         mg_patch_refuse(p, MG_ERR_STATE, "a share of a sum goes to a cell of rule SUM");
     else
-        *mg_vec_push(&p->shares) = (struct mg_patch_share){sum, cell, times};
+        *mg_vec_push(&p->shares) = (struct mg_patch_share){sum, cell, times, every};
 }
 
 /* Can this result be set to 0 by one move, or is there none? */

@@ -41,6 +41,7 @@ struct mg_arena *mg_patch_scratch(struct mg_patch *p); /* freed with the patch *
 const struct mg_cfg *mg_patch_cfg(struct mg_patch *p, uint32_t func_ix);
 const struct mg_dom *mg_patch_dom(struct mg_patch *p, uint32_t func_ix);
 const struct mg_loops *mg_patch_loops(struct mg_patch *p, uint32_t func_ix);
+const struct mg_ivs *mg_patch_ivs(struct mg_patch *p, uint32_t func_ix);
 const struct mg_live *mg_patch_live(struct mg_patch *p, uint32_t func_ix);
 const struct mg_ssa *mg_patch_ssa(struct mg_patch *p, uint32_t func_ix);
 const struct mg_spaces *mg_patch_spaces(struct mg_patch *p, uint32_t func_ix);
@@ -139,6 +140,8 @@ mg_id mg_code_temp(struct mg_code_at *at, enum mg_type type); /* of this spot al
 uint32_t mg_code_func(const struct mg_code_at *at);           /* func_ix of the function the spot is in */
 void mg_code(struct mg_code_at *at, const char *form, const struct mg_opnd *opnds, uint32_t n);
 #define MG_CODE(at, ...) mg_code((at), MG_INST(__VA_ARGS__))
+bool mg_at_repeats(
+    const struct mg_code_at *at);           /* may code here run more than once in an activation of its function? */
 mg_id mg_code_label(struct mg_code_at *at); /* a new label, not placed yet */
 void mg_code_place(struct mg_code_at *at, mg_id label);
 void mg_code_place_wait(
@@ -180,6 +183,7 @@ mg_id mg_value_own_of(struct mg_code_at *at,
 mg_id mg_value_leader(struct mg_code_at *at);              /* pred: the lowest of these */
 mg_id mg_value_n_active(struct mg_code_at *at);            /* b32 */
 mg_id mg_value_lane(struct mg_code_at *at);                /* b32 */
+mg_id mg_value_lt(struct mg_code_at *at);                  /* b32: the lanes below it */
 mg_id mg_value_warp(struct mg_code_at *at);                /* b32: in its CTA, linear thread id / 32 */
 mg_id mg_value_tid(struct mg_code_at *at);                 /* b32: linear in the CTA */
 mg_id mg_value_cta(struct mg_code_at *at);                 /* b64: linear in the grid */
@@ -225,15 +229,21 @@ void mg_count_run(struct mg_code_at *at, uint32_t first, mg_id mask, mg_id times
 /* A sum in registers: add to it anywhere in the kernel, functions included. */
 uint32_t mg_patch_sum(struct mg_patch *p, uint32_t cell);
 void mg_sum_add(struct mg_code_at *at, uint32_t sum, struct mg_opnd v); /* b32 or b64 */
-/* A sum of threads of whole warps that has no cell of its own: each 32 of it add so much to a cell, or to several. */
-uint32_t mg_patch_warp_sum(struct mg_patch *p);
-void mg_patch_share(struct mg_patch *p, uint32_t sum, uint32_t cell, uint32_t times);
+/* A sum that has no cell of its own: each `every` of it add so much to a cell, or to several. Of threads of whole warps
+ * every 32. */
+uint32_t mg_patch_shared_sum(struct mg_patch *p);
+void mg_patch_share(struct mg_patch *p, uint32_t sum, uint32_t every, uint32_t cell, uint32_t times);
 
 /* A strip of n (at most 32) cells from `first` on, whose rule is a sum: lane k keeps the k-th. Add to it anywhere:
  * v (b32, at most 64) of each lane here goes to its own cell, 0 in lanes from n on. Lanes that are not here cannot
  * count. */
 uint32_t mg_patch_strip(struct mg_patch *p, uint32_t first, uint32_t n);
 void mg_strip_add(struct mg_code_at *at, uint32_t strip, mg_id v);
+void mg_strip_mark(struct mg_code_at *at, uint32_t strip, mg_id p); /* 1 in lanes where p holds */
+void mg_strip_ones(struct mg_patch *p, uint32_t strip);             /* it is added to at one place alone, 1 at most */
+/* The same in a loop, of a v that keeps its value until the function is left, up to 255, whatever is above these 8
+ * bits: how often it is added is counted. False: there is no register for that, and nothing was done. */
+bool mg_strip_add_kept(struct mg_code_at *at, uint32_t strip, mg_id v);
 /* The same to any cell, k (b32), not the lane's own; lanes that add 0 should name their own. Is that as cheap here? */
 void mg_strip_add_at(struct mg_code_at *at, uint32_t strip, mg_id k, mg_id v);
 bool mg_strip_goes_anywhere(struct mg_code_at *at);
@@ -242,6 +252,7 @@ bool mg_strip_goes_anywhere(struct mg_code_at *at);
  * parts lanes wherever it is called (patch/shared.c). */
 mg_id mg_strip_place(struct mg_code_at *at, uint32_t strip);
 void mg_place_add(struct mg_code_at *at, mg_id place, mg_id v);
+void mg_place_put_each(struct mg_code_at *at, mg_id place, mg_id k, mg_id v, mg_id some); /* several, each to its own */
 void mg_place_put(struct mg_code_at *at, mg_id place, struct mg_opnd k, struct mg_opnd v, mg_id one);
 /* v (b32, at most 64) of the one lane here for which the predicate holds goes to the k-th cell. */
 void mg_strip_put(struct mg_code_at *at, uint32_t strip, uint32_t k, struct mg_opnd v, mg_id one);
@@ -254,8 +265,6 @@ void mg_patch_few_registers(struct mg_patch *p, uint32_t least);
 /* Adds 1, once a warp, to cell `first` + k of n (at most 32), whose rule is a sum; k: b32, below n, the same in all
  * lanes here. In loops a lane that is here keeps it, if the right one is. */
 void mg_tally_add(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k);
-/* The same where it is known which lane here is to add: the one for which the predicate holds. */
-void mg_tally_put(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k, mg_id one);
 
 /* The instruction is executed only by lanes where pred is false; where it is left out, what it would
  * have loaded (or an atomic returned) is 0. */

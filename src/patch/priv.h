@@ -8,6 +8,7 @@
 
 #include "analysis/dom.h"
 #include "analysis/freq.h"
+#include "analysis/indvar.h"
 #include "analysis/live.h"
 #include "analysis/loop.h"
 #include "analysis/space.h"
@@ -22,6 +23,7 @@ enum { MG_TEMP_PRED, MG_TEMP_16, MG_TEMP_32, MG_TEMP_64, MG_TEMP_KINDS };
 struct mg_patch_func { /* what tools share of one function */
     struct mg_dom *dom;
     struct mg_loops *loops;
+    struct mg_ivs *ivs;
     struct mg_live *live;
     struct mg_ssa *ssa;
     struct mg_uniform *uniform;
@@ -89,6 +91,7 @@ struct mg_code_item { /* a node, or (node 0) an addition to a sum */
     bool guard_not;
     uint32_t sum;
     struct mg_opnd v; /* b64 */
+    uint64_t most;    /* that it adds in an activation; UINT64_MAX: not known */
 };
 struct mg_code_guard {
     mg_id pred;
@@ -119,10 +122,11 @@ struct mg_patch_sum_use {
     uint64_t most; /* in an activation */
 };
 struct mg_patch_share {
-    uint32_t sum, cell, times;
+    uint32_t sum, cell, times, every;
 };
 struct mg_patch_strip {
     uint32_t first, n;
+    bool ones;   /* one place of the code adds to it, 1 at most */
     mg_id *regs; /* by func_ix; 0: none */
 };
 struct mg_patch_near { /* cells in the CTA's shared memory (patch/shared.c) */
@@ -195,11 +199,8 @@ static inline struct mg_opnd mg_code_pair(struct mg_code_at *at, mg_id lo, mg_id
     return mg_code_vec(at, (const mg_id[]){lo, hi}, 2);
 }
 void mg_code_forget(struct mg_code_at *at);  /* what is known of lanes no longer holds */
-mg_id mg_value_lt(struct mg_code_at *at);    /* lanes below */
 mg_id mg_value_base(struct mg_code_at *at);  /* address of cell 0 */
 mg_id mg_value_strip(struct mg_code_at *at); /* address of the lane's cell in a strip that begins with cell 0 */
-bool mg_at_repeats(
-    const struct mg_code_at *at); /* may code here run more than once in an activation of its function? */
 mg_id mg_value_table(struct mg_code_at *at, uint32_t table);
 struct mg_placer *mg_patch_placer(struct mg_patches *s, uint32_t func_ix);
 /* The ret behind the body, made where it would run off its end; 0: it does not. */
@@ -214,8 +215,7 @@ void mg_sums_place(struct mg_patch *p);
 bool mg_near_strip(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id v);
 bool mg_near_strip_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k, mg_id v);
 bool mg_near_is(struct mg_code_at *at);
-bool mg_near_tally(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix,
-                   mg_id one); /* one: predicate of the lane that adds; 0: the lowest */
+bool mg_near_tally(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix);
 bool mg_near_lanes(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix);
 bool mg_near_cell(struct mg_code_at *at, uint32_t cell, struct mg_opnd v, mg_id one);
 void mg_near_end(struct mg_patch *p); /* its code at entry, loops and exits */
@@ -232,5 +232,7 @@ struct mg_sums;
 struct mg_sums *mg_sums_begin(struct mg_patch *p, uint32_t func_ix); /* at the function's entry; NULL: it has none */
 void mg_sums_add(struct mg_sums *s, mg_id in_front, const struct mg_code_item *it);
 void mg_sums_end(struct mg_sums *s); /* at its exits; frees */
+/* How much an addition of v here adds in an activation at most; UINT64_MAX: that is not known. */
+uint64_t mg_sum_most(const struct mg_code_at *at, struct mg_opnd v);
 
 #endif

@@ -139,10 +139,10 @@ bool mg_near_strip_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k
     return word != 0;
 }
 
-bool mg_near_tally(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix, mg_id one)
+bool mg_near_tally(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix)
 {
     uint32_t word = word_of(at, first, n);
-    if (word) add_one(at, near_place(at, ix), word, mg_o_imm(1), one ? one : mg_value_leader(at));
+    if (word) add_one(at, near_place(at, ix), word, mg_o_imm(1), mg_value_leader(at));
     return word != 0;
 }
 

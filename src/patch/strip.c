@@ -10,7 +10,7 @@
 
 enum {
     MOST_REGISTERS =
-        6 /* of 64 bits, of one function: with 20, kernels with barriers in short loops took twice as long */
+        12 /* of 32 bits, of one function: with 40, kernels with barriers in short loops took twice as long */
 };
 
 uint32_t mg_patch_strip(struct mg_patch *p, uint32_t first, uint32_t n)
@@ -20,6 +20,11 @@ uint32_t mg_patch_strip(struct mg_patch *p, uint32_t first, uint32_t n)
     *mg_vec_push(&p->strips) = (struct mg_patch_strip){
         .first = first, .n = n, .regs = mg_arena_array(&p->scratch, mg_id, p->all->sites->n_funcs)};
     return (uint32_t)p->strips.n - 1;
+}
+
+void mg_strip_ones(struct mg_patch *p, uint32_t ix)
+{
+    p->strips.at[ix].ones = true;
 }
 
 bool mg_patch_ends_elsewhere(struct mg_patch *p, uint32_t func_ix)
@@ -42,10 +47,21 @@ static void add_now(struct mg_code_at *at, uint32_t first, mg_id v)
     mg_code_pop_guard(at);
 }
 
+static bool is_narrow(const struct mg_code_at *at, mg_id r)
+{
+    return mg_type_bits((enum mg_type)mg_at_module(at)->regs.at[r].type) == 32;
+}
+
 static void flush(struct mg_code_at *at, void *user)
 {
     const struct mg_patch_strip *strip = user;
-    if (strip->regs[at->func_ix]) add_now(at, strip->first, strip->regs[at->func_ix]);
+    mg_id r = strip->regs[at->func_ix], wide = r;
+    if (!r) return;
+    if (is_narrow(at, r)) {
+        wide = mg_code_temp(at, MG_TYPE_b64);
+        MG_PURE(at, "cvt.u64.u32", wide, r);
+    }
+    add_now(at, strip->first, wide);
 }
 
 static bool may_keep(struct mg_code_at *at, uint32_t registers)
@@ -58,13 +74,20 @@ static bool may_keep(struct mg_code_at *at, uint32_t registers)
     return true;
 }
 
+/* Does what adds 1 at most fit 32 bits? */
+static bool fits_32(const struct mg_code_at *at)
+{
+    return mg_sum_most(at, mg_o_imm(1)) < (uint64_t)1 << 32;
+}
+
 static mg_id register_of(struct mg_code_at *at, struct mg_patch_strip *strip)
 {
     struct mg_patch *p = at->p;
     mg_id *r = &strip->regs[at->func_ix];
-    if (*r || !may_keep(at, 1)) return *r;
-    *r = mg_code_reg(at, MG_TYPE_b64);
-    MG_PURE(mg_at_entry(p, at->func_ix), "mov.u64", *r, 0);
+    bool narrow = strip->ones && fits_32(at);
+    if (*r || !may_keep(at, narrow ? 1 : 2)) return *r;
+    *r = mg_code_reg(at, narrow ? MG_TYPE_b32 : MG_TYPE_b64);
+    MG_PURE(mg_at_entry(p, at->func_ix), narrow ? "mov.u32" : "mov.u64", *r, 0);
     mg_at_exits(p, at->func_ix, flush,
                 mg_arena_copy(&p->scratch, strip, sizeof *strip)); /* strips move, their registers do not */
     return *r;
@@ -75,11 +98,64 @@ void mg_strip_add(struct mg_code_at *at, uint32_t ix, mg_id v)
     struct mg_patch_strip *strip = &at->p->strips.at[ix];
     if (mg_near_strip(at, strip->first, strip->n, v)) return;
     mg_id wide = mg_code_temp(at, MG_TYPE_b64), r = register_of(at, strip);
+    if (r && is_narrow(at, r)) {
+        MG_CODE(at, "add.u32", r, r, v);
+        return;
+    }
     MG_PURE(at, "cvt.u64.u32", wide, v);
     if (r)
         MG_CODE(at, "add.u64", r, r, wide);
     else
         add_now(at, strip->first, wide);
+}
+
+void mg_strip_mark(struct mg_code_at *at, uint32_t ix, mg_id p)
+{
+    struct mg_patch_strip *strip = &at->p->strips.at[ix];
+    mg_id one = mg_code_temp(at, MG_TYPE_b32);
+    if (mg_near_is(at) || register_of(at, strip)) {
+        MG_PURE(at, "selp.u32", one, 1, 0, p);
+        mg_strip_add(at, ix, one);
+        return;
+    }
+    mg_code_push_guard(at, p, false);
+    MG_CODE(at, "red.global.add.u64", mg_o_addr_reg(mg_value_strip(at), 8 * (int64_t)strip->first), 1);
+    mg_code_pop_guard(at);
+}
+
+struct kept {
+    uint32_t func_ix, first;
+    mg_id v, times;
+};
+
+static void flush_kept(struct mg_code_at *at, void *user)
+{
+    const struct kept *k = user;
+    if (at->func_ix != k->func_ix) return;
+    mg_id v = mg_code_temp(at, MG_TYPE_b32), sum = mg_code_temp(at, MG_TYPE_b64);
+    MG_PURE(at, "and.b32", v, k->v, 255);
+    if (is_narrow(at, k->times)) {
+        MG_PURE(at, "mul.wide.u32", sum, v, k->times);
+    } else {
+        MG_PURE(at, "cvt.u64.u32", sum, v);
+        MG_PURE(at, "mul.lo.u64", sum, sum, k->times);
+    }
+    add_now(at, k->first, sum);
+}
+
+bool mg_strip_add_kept(struct mg_code_at *at, uint32_t ix, mg_id v)
+{
+    struct mg_patch *p = at->p;
+    bool is32 = fits_32(at);
+    if (!may_keep(at, is32 ? 1 : 2)) return false;
+    const struct kept k = {.func_ix = at->func_ix,
+                           .first = p->strips.at[ix].first,
+                           .v = v,
+                           .times = mg_code_reg(at, is32 ? MG_TYPE_b32 : MG_TYPE_b64)};
+    MG_PURE(mg_at_entry(p, at->func_ix), is32 ? "mov.u32" : "mov.u64", k.times, 0);
+    mg_at_exits(p, at->func_ix, flush_kept, mg_arena_copy(&p->scratch, &k, sizeof k));
+    MG_CODE(at, is32 ? "add.u32" : "add.u64", k.times, k.times, 1);
+    return true;
 }
 
 bool mg_strip_goes_anywhere(struct mg_code_at *at)
@@ -147,12 +223,19 @@ void mg_place_add(struct mg_code_at *at, mg_id place, mg_id v)
     add_far(at, place, mg_o_reg(v), some);
 }
 
+void mg_place_put_each(struct mg_code_at *at, mg_id place, mg_id k, mg_id v, mg_id some)
+{
+    mg_id apart = mg_code_temp(at, MG_TYPE_b32), to = mg_code_temp(at, MG_TYPE_b64);
+    MG_PURE(at, "sub.u32", apart, k, mg_value_lane(at));
+    MG_PURE(at, "mad.wide.s32", to, apart, 8, place);
+    add_far(at, to, mg_o_reg(v), some);
+}
+
 void mg_place_put(struct mg_code_at *at, mg_id place, struct mg_opnd k, struct mg_opnd v, mg_id one)
 {
-    mg_id apart = mg_code_temp(at, MG_TYPE_b32);
+    mg_id apart = mg_code_temp(at, MG_TYPE_b32), to = mg_code_temp(at, MG_TYPE_b64);
     MG_PURE(at, "sub.u32", apart, k, mg_value_lane(at));
     v = hidden(at, v);
-    mg_id to = mg_code_temp(at, MG_TYPE_b64);
     MG_PURE(at, "mad.wide.s32", to, apart, 8, place);
     add_far(at, to, v, one);
 }
@@ -198,8 +281,8 @@ void mg_tally_add(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k)
     struct mg_patch *p = at->p;
     if (n > 32 || first > p->rules.n || n > p->rules.n - first)
         mg_patch_refuse(p, MG_ERR_STATE, "a tally of cells that were not reserved");
-    if (mg_near_tally(at, first, n, k, 0)) return;
-    if (!may_keep(at, 2)) {
+    if (mg_near_tally(at, first, n, k)) return;
+    if (!may_keep(at, 4)) {
         mg_cell_update_at(at, first, n, k, mg_o_imm(1), MG_ONCE);
         return;
     }
@@ -217,11 +300,4 @@ void mg_tally_add(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k)
     keep(at, y.down, by, here, done);
     mg_cell_update_at(at, first, n, k, mg_o_imm(1), MG_ONCE);
     mg_code_place(at, done);
-}
-
-void mg_tally_put(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k, mg_id one)
-{
-    if (n > 32 || first > at->p->rules.n || n > at->p->rules.n - first)
-        mg_patch_refuse(at->p, MG_ERR_STATE, "a tally of cells that were not reserved");
-    if (!mg_near_tally(at, first, n, k, one)) mg_tally_add(at, first, n, k);
 }

@@ -4,6 +4,7 @@
  *
  *   at most one addition of 1 in an activation    a bit of a packed register
  *   small: constants outside of loops             32 bits, whose sum over a warp fits 32 bits, too
+ *   1 in each round of loops that end in time     32 bits
  *   other                                         64 bits; beyond what registers there are: a word of local memory
  *     */
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include "patch/priv.h"
 
 enum { MOST_CELLS = 40 /* registers of 32 bits for sums that are no bits */, SMALL = 1 << 27 };
+#define LARGE ((uint64_t)1 << 32)
 
 struct mg_sums {
     struct mg_patch *p;
@@ -32,6 +34,23 @@ static int by_kind_and_weight(const void *a, const void *b)
     return x->sum < y->sum ? -1 : x->sum > y->sum;
 }
 
+uint64_t mg_sum_most(const struct mg_code_at *at, struct mg_opnd v)
+{
+    if (v.kind != MG_OPND_imm) return UINT64_MAX;
+    if (!mg_at_repeats(at)) return v.val;
+    const struct mg_loops *l = mg_patch_loops(at->p, at->func_ix);
+    const struct mg_ivs *iv = mg_patch_ivs(at->p, at->func_ix);
+    uint32_t b = mg_cfg_block_of(mg_patch_cfg(at->p, at->func_ix), at->node), bits = 0;
+    bool below = false;
+    if (b == MG_NO_BLOCK || at->kind == MG_AT_EDGE || v.val != 1) return UINT64_MAX;
+    for (uint32_t k = l->loop_of[b]; k != MG_NO_LOOP; k = l->loops[k].parent) {
+        if (iv->trips[k] == MG_TRIPS_ANY) return UINT64_MAX;
+        below |= iv->trips[k] == MG_TRIPS_BELOW;
+        bits += iv->trip_bits[k];
+    }
+    return bits <= 32 ? ((uint64_t)1 << bits) - below : UINT64_MAX;
+}
+
 /* The sums that the code of a function adds to: bits first, then the most frequent. */
 static uint32_t find_used(const struct mg_patch *p, uint32_t func_ix, struct mg_patch_sum_use *list)
 {
@@ -46,16 +65,15 @@ static uint32_t find_used(const struct mg_patch *p, uint32_t func_ix, struct mg_
             const struct mg_code_item *it = &at->items.at[k];
             if (it->node) continue;
             struct mg_patch_sum_use *u = &all[it->sum];
-            uint64_t v = it->v.kind == MG_OPND_imm && !mg_at_repeats(at) ? it->v.val : SMALL;
             u->weight += 1e-9 + (b != MG_NO_BLOCK ? q->block[b] : 1);
-            u->most = v >= SMALL || u->most >= SMALL ? SMALL : u->most + v;
+            u->most = MG_MIN(u->most, LARGE) + MG_MIN(it->most, LARGE);
         }
     }
     for (uint32_t s = 0; s < p->sums.n; s++) {
         struct mg_patch_sum_use u = all[s];
         if (u.weight == 0) continue;
         u.sum = s;
-        u.kind = u.most == 1 && n_bits < MG_BANK * MG_BIT_BANKS ? MG_RC_BIT : u.most < SMALL ? MG_RC_32 : MG_RC_64;
+        u.kind = u.most == 1 && n_bits < MG_BANK * MG_BIT_BANKS ? MG_RC_BIT : u.most < LARGE ? MG_RC_32 : MG_RC_64;
         n_bits += u.kind == MG_RC_BIT;
         list[n++] = u;
     }
@@ -95,8 +113,9 @@ void mg_sums_place(struct mg_patch *p)
         for (uint32_t k = 0; k < p->own[f].n_sums; k++)
             for (uint32_t i = 0; i < p->shares.n; i++)
                 if (p->shares.at[i].sum == p->own[f].sums[k].sum)
-                    *mg_vec_push(&shares) = (struct mg_layout_share){
-                        p->shares.at[i].cell, r->n_cells + p->own[f].first_sum + k, p->shares.at[i].times};
+                    *mg_vec_push(&shares) =
+                        (struct mg_layout_share){p->shares.at[i].cell, r->n_cells + p->own[f].first_sum + k,
+                                                 p->shares.at[i].times, p->shares.at[i].every};
     r->shares = mg_arena_copy(&p->all->layout->arena, shares.at, shares.n * sizeof *r->shares);
     r->n_shares = shares.n;
     mg_vec_release(&shares);
@@ -113,7 +132,7 @@ static void give_registers(struct mg_sums *s, const struct mg_patch_sum_use *lis
     f->counters = mg_xcalloc(n + 1, sizeof *f->counters);
     for (uint32_t i = 0; i < n; i++) {
         s->counter[list[i].sum] = i;
-        f->counters[i] = (struct mg_rc){.kind = list[i].kind, .slot = i, .small = list[i].kind == MG_RC_32};
+        f->counters[i] = (struct mg_rc){.kind = list[i].kind, .slot = i, .small = list[i].most < SMALL};
         f->n_bits += list[i].kind == MG_RC_BIT;
         f->n_words += list[i].kind == MG_RC_32 || list[i].kind == MG_RC_64;
         f->local.n_words += list[i].kind == MG_RC_LOCAL;

@@ -314,7 +314,8 @@ void mg_sum_add(struct mg_code_at *at, uint32_t sum, struct mg_opnd v)
         return;
     }
     struct mg_opnd w = wide(at, v);
-    *mg_vec_push(&at->items) = (struct mg_code_item){.guard = g->pred, .guard_not = g->is_not, .sum = sum, .v = w};
+    *mg_vec_push(&at->items) =
+        (struct mg_code_item){.guard = g->pred, .guard_not = g->is_not, .sum = sum, .v = w, .most = mg_sum_most(at, w)};
 }
 
 /* ---- tables ------------------------------------------------------------------------------------------------

@@ -238,6 +238,7 @@ static void release_shared(struct mg_patches *s)
         mg_live_free(f->live);
         mg_uniform_free(f->uniform);
         mg_freq_free(f->freq);
+        mg_ivs_free(f->ivs);
         mg_loops_free(f->loops);
         mg_dom_free(f->dom);
         if (f->has_placer) mg_placer_release(&f->placer);

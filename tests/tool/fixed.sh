@@ -6,8 +6,8 @@ set -u
 export XDG_CACHE_HOME=$PWD/cache LD_LIBRARY_PATH=$B/test/driver:$B/lib/margay/cudart
 cat > fixed.cu <<'C'
 #include <cstdio>
-__global__ void k(int *o, int n)
-{
+#define V(i) ((volatile int *)s)[i]
+__global__ void k(int *o, int n) {
     __shared__ int s[4096];
     int t = threadIdx.x, v = 0;
     s[2 * t] = n;                          // 6: stride of two words
@@ -16,6 +16,12 @@ __global__ void k(int *o, int n)
     if (t < 20) s[t * 33] = v;             // 9: no two in one bank
     s[2 * t - (t & 7)] = v;                // 10: runs of eight, pairs of runs in the same banks
     for (int i = 0; i < n; i++) ((volatile int *)s)[63 - t % 64] = i; // 11: backwards
+    for (int i = 0; i < n; i++) if (t % 3) V(t) = i;  // 12: parts of a warp, round by round
+    if (t == 37) V(t) = v;                 // 13: one lane
+    if (t & 2) V(2 * t) = v;               // 14: parts of a stride, with lanes that ask for one bank
+    if (t & 20) V(2 * t - (t & 7)) = v;    // 15: of runs, with such lanes or none
+    if ((t & 24) == 8) V(2 * t - (t & 7)) = v;         // 16: one run of each warp
+    for (int i = 0; i < n; i++) if ((t & 31) == 7) V(2 * t) = i; // 17: one lane of each warp, round by round
     __syncthreads();
     o[blockIdx.x * blockDim.x * blockDim.y + threadIdx.x] = s[t];
 }
@@ -48,7 +54,10 @@ def told(addresses, bytes=4): # of the lanes that are there
     return p, max(map(len, words.values())) - 1
 shapes = [(64, 1)] * 2 + [(48, 1), (32, 3), (16, 4)]
 rows = {6: (lambda t: 2 * t, lambda t: True, 1), 7: (lambda t: t + 3, lambda t: True, 1), 8: (lambda t: 4 * t, lambda t: t & 1, 1), 9: (lambda t: 33 * t, lambda t: t < 20, 1),
-        10: (lambda t: 2 * t - (t & 7), lambda t: True, 1), 11: (lambda t: 63 - t, lambda t: True, 3)}
+        10: (lambda t: 2 * t - (t & 7), lambda t: True, 1), 11: (lambda t: 63 - t, lambda t: True, 3),
+        12: (lambda t: t, lambda t: t % 3, 3), 13: (lambda t: t, lambda t: t == 37, 1), 14: (lambda t: 2 * t, lambda t: t & 2, 1),
+        15: (lambda t: 2 * t - (t & 7), lambda t: t & 20, 1), 16: (lambda t: 2 * t - (t & 7), lambda t: t & 24 == 8, 1),
+        17: (lambda t: 2 * t, lambda t: t & 31 == 7, 3)}
 for line, (place, there, times) in rows.items():
     want = {}
     for x, y in shapes:

@@ -45,7 +45,7 @@ static void write_follow(struct mg_memory_request *q)
 {
     const struct mg_memory_group g = {.slot = mg_called_param(q->at, MG_TYPE_b32)};
     mg_id done = mg_code_label(q->at), full = mg_memory_ask_lanes(q, done);
-    mg_memory_follow_one(q, full, &g);
+    mg_memory_follow_one(q, full, &g, 0, 0);
     mg_code_place(q->at, done);
 }
 
@@ -53,7 +53,7 @@ static void write_classify(struct mg_memory_request *q)
 {
     mg_id strip = reg32(q), from = reg32(q), unit = pred(q);
     mg_memory_ask_lanes(q, 0);
-    mg_memory_classify_full(q, strip, from, unit, 0, 0);
+    mg_memory_classify_full(q, strip, from, unit);
     mg_called_return(q->at, strip);
 }
 
@@ -134,7 +134,7 @@ static void count_in_order(struct mg_memory_request *q, mg_id slow)
     unit = mg_memory_in_order(q, &from);
     jump(q, unit, true, slow);
     if (q->places) {
-        mg_memory_add_place(q, strip, from);
+        mg_memory_add_place(q, from);
         return;
     }
     bool lined = q->space != MG_SPACE_shared && q->space != MG_SPACE_const;
@@ -157,12 +157,12 @@ void mg_memory_count_called(struct mg_memory_request *q, const struct mg_memory_
         EMIT("setp.eq.u32", q->group->covered, mg_value_lane(q->at), mg_value_lane(q->at));
     mg_id full = mg_memory_ask_lanes(q, done);
     if (k) {
-        mg_memory_count_by_class(q, k, done);
+        mg_memory_count_by_class(q, k, slow);
     } else {
         jump(q, full, true, slow);
         count_in_order(q, slow);
-        jump(q, 0, false, done);
     }
+    jump(q, 0, false, done);
     mg_code_place(q->at, slow);
     mg_memory_count_away(q);
     mg_code_place(q->at, done);

@@ -67,8 +67,12 @@ static inline void split(struct mg_memory_request *q, mg_id v, mg_id *lo, mg_id 
 
 /* ---- lane against lane (tool/memory/lanes.c) ------------------------------------------------------------------- */
 
-/* Sectors and lines of any lanes; of lanes that are some of 32 neighbours in order. */
-void mg_memory_sectors(struct mg_memory_request *q, mg_id sectors, mg_id lines);
+/* Where the next lane below is that makes the access; first: there is none. */
+mg_id mg_memory_before(struct mg_memory_request *q, mg_id *first);
+/* Sectors and lines of any lanes, by that; of lanes that are some of 32 neighbours in order. */
+void mg_memory_sectors(struct mg_memory_request *q, mg_id before, mg_id first, mg_id sectors, mg_id lines);
+/* The same of all 32, of which it is known where the lane before is; lane 0: itself. */
+void mg_memory_sectors_of_all(struct mg_memory_request *q, mg_id before, mg_id sectors, mg_id lines);
 void mg_memory_sectors_in_order(struct mg_memory_request *q, mg_id sectors, mg_id lines);
 /* Passes beyond the first of each group of lanes that is served together. */
 void mg_memory_conflicts(struct mg_memory_request *q, mg_id total);
@@ -89,14 +93,15 @@ mg_id mg_memory_in_order(struct mg_memory_request *q, mg_id *from);
 void mg_memory_set_pattern(struct mg_memory_request *q, mg_id strip, struct mg_opnd slot);
 /* The same of a cell, added to the strip; of places, by the first lane's address. */
 void mg_memory_add_pattern(struct mg_memory_request *q, mg_id strip, uint32_t cell);
-void mg_memory_add_place(struct mg_memory_request *q, mg_id strip, mg_id from);
-void mg_memory_classify_full(struct mg_memory_request *q, mg_id strip, mg_id from, mg_id unit, mg_id ordered,
-                             mg_id at_one);
-/* Counts by the class, if these are all of its lanes; else goes on behind. */
-void mg_memory_count_by_class(struct mg_memory_request *q, const struct mg_memory_class *k, mg_id done);
+void mg_memory_add_place(struct mg_memory_request *q, mg_id from);
+void mg_memory_classify_full(struct mg_memory_request *q, mg_id strip, mg_id from, mg_id unit);
+/* Counts by the class, if these are all of its lanes; else jumps to `slow`. */
+void mg_memory_count_by_class(struct mg_memory_request *q, const struct mg_memory_class *k, mg_id slow);
 /* All of it at the spot. */
 void mg_memory_count_here(struct mg_memory_request *q, const struct mg_memory_class *k);
-void mg_memory_follow_one(struct mg_memory_request *q, mg_id full, const struct mg_memory_group *g);
+/* before, first: of mg_memory_before; 0: not known. */
+void mg_memory_follow_one(struct mg_memory_request *q, mg_id full, const struct mg_memory_group *g, mg_id before,
+                          mg_id first);
 
 /* ---- with calls (tool/memory/called.c) ------------------------------------------------------------------------------
  */

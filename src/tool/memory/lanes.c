@@ -3,7 +3,8 @@
  *
  *   in order    sectors follow from which lanes there are and where in its sector the first begins
  *   ascending   from neighbour to neighbour
- *   others      a ballot for each bit in which lanes differ: match.any takes longer, the more values there are
+ *   others      lines by match.any, sectors by a ballot for each of the two bits that tell those of a line apart; banks
+ *               by five ballots: match.any takes longer, the more values there are
  *
  * All lanes at the spot run the code together; those that do not make the access stand in with the address of one
  * that does, and are left out where that would count. */
@@ -21,38 +22,19 @@ static void keep_bit(struct mg_memory_request *q, mg_id v, struct mg_opnd bit, m
     EMIT("and.b32", peers, peers, b);
 }
 
-/* The same with all bits in which any lanes differ. */
+/* The same with all bits. */
 static void keep_equal(struct mg_memory_request *q, mg_id v, mg_id peers)
 {
-    if (q->m->sm < 80) {
-        mg_id equal = reg32(q);
-        EMIT("match.any.sync.b32", equal, v, mask_of(q));
-        EMIT("and.b32", peers, peers, equal);
-        return;
-    }
-    mg_id left = reg32(q), common = reg32(q), bit = reg32(q), p = pred(q), again = mg_code_label(q->at),
-          out = mg_code_label(q->at);
-    EMIT("redux.sync.or.b32", left, v, mask_of(q));
-    EMIT("redux.sync.and.b32", common, v, mask_of(q));
-    EMIT("xor.b32", left, left, common);
-    EMIT("setp.eq.u32", p, left, 0);
-    jump(q, p, false, out);
-    mg_code_place(q->at, again);
-    EMIT("neg.s32", bit, left);
-    EMIT("and.b32", bit, bit, left);
-    EMIT("xor.b32", left, left, bit);
-    keep_bit(q, v, R(bit), peers);
-    EMIT("setp.ne.u32", p, left, 0);
-    jump(q, p, false, again);
-    mg_code_place(q->at, out);
+    mg_id equal = reg32(q);
+    EMIT("match.any.sync.b32", equal, v, mask_of(q));
+    EMIT("and.b32", peers, peers, equal);
 }
 
 /* In every lane: the lanes that make the access and are the lowest of their peers. */
 static mg_id firsts_of(struct mg_memory_request *q, mg_id peers)
 {
     mg_id lower = reg32(q), first = pred(q), firsts = reg32(q);
-    EMIT("mov.u32", lower, mg_o_sreg(MG_SREG_lanemask_lt, 0));
-    EMIT("and.b32", lower, lower, peers);
+    EMIT("and.b32", lower, peers, mg_value_lt(q->at));
     if (q->makes)
         EMIT("setp.eq.and.u32", first, lower, 0, q->makes);
     else
@@ -70,7 +52,11 @@ static void compare_sectors(struct mg_memory_request *q, mg_id sectors, mg_id li
     EMIT("shr.u64", line, q->addr, 7);
     split(q, line, &lo, &hi);
     keep_equal(q, lo, peers);
+    mg_id any = reg32(q), all = pred(q), near = mg_code_label(q->at);
+    EMIT("match.all.sync.b32", pair_of(q, MG_OPND_pair, any, all), hi, mask_of(q));
+    jump(q, all, false, near);
     keep_equal(q, hi, peers);
+    mg_code_place(q->at, near);
     EMIT("popc.b32", lines, firsts_of(q, peers));
     EMIT("cvt.u32.u64", part, q->addr);
     keep_bit(q, part, I(32), peers);
@@ -78,27 +64,55 @@ static void compare_sectors(struct mg_memory_request *q, mg_id sectors, mg_id li
     EMIT("popc.b32", sectors, firsts_of(q, peers));
 }
 
-void mg_memory_sectors(struct mg_memory_request *q, mg_id sectors, mg_id lines)
+void mg_memory_sectors_of_all(struct mg_memory_request *q, mg_id before, mg_id sectors, mg_id lines)
 {
-    mg_id below = reg32(q), from = reg32(q), lo, hi, mine = reg64(q), theirs = reg64(q), first = pred(q), p = pred(q),
-          some = pred(q), b = reg32(q);
-    mg_id slow = mg_code_label(q->at), done = mg_code_label(q->at);
-    EMIT("mov.u32", below, mg_o_sreg(MG_SREG_lanemask_lt, 0));
-    EMIT("and.b32", below, below, q->active);
-    EMIT("setp.eq.u32", first, below, 0); /* none below makes the access */
-    EMIT("bfind.u32", from, below);
+    mg_id mine = reg64(q), theirs = reg64(q), p = pred(q), some = pred(q), b = reg32(q), slow = mg_code_label(q->at),
+          done = mg_code_label(q->at);
     EMIT("shr.u64", mine, q->addr, 5);
-    split(q, mine, &lo, &hi);
-    EMIT("shfl.sync.idx.b32", lo, lo, from, ALL, mask_of(q));
-    EMIT("shfl.sync.idx.b32", hi, hi, from, ALL, mask_of(q));
-    EMIT("mov.b64", theirs, pair_of(q, MG_OPND_vec, lo, hi));
+    EMIT("shr.u64", theirs, before, 5);
     EMIT("setp.gt.u64", p, theirs, mine);
-    mg_id counts = q->makes;
-    if (!counts) {
-        counts = pred(q);
-        EMIT("setp.eq.u32", counts, q->here, q->here);
+    EMIT("vote.sync.any.pred", some, p, mask_of(q));
+    jump(q, some, false, slow);
+    for (int k = 0; k < 2; k++) {
+        if (k) EMIT("shr.u64", mine, mine, 2);
+        if (k) EMIT("shr.u64", theirs, theirs, 2);
+        EMIT("setp.ne.u64", p, mine, theirs);
+        EMIT("vote.sync.ballot.b32", b, p, mask_of(q));
+        EMIT("popc.b32", b, b);
+        EMIT("add.u32", k ? lines : sectors, b, 1);
     }
-    EMIT("and.pred", p, p, counts);
+    jump(q, 0, false, done);
+    mg_code_place(q->at, slow);
+    compare_sectors(q, sectors, lines);
+    mg_code_place(q->at, done);
+}
+
+mg_id mg_memory_before(struct mg_memory_request *q, mg_id *first)
+{
+    mg_id below = reg32(q), from = reg32(q), before = reg64(q), lo, hi;
+    *first = pred(q);
+    EMIT("and.b32", below, q->active, mg_value_lt(q->at));
+    EMIT("setp.eq.u32", *first, below, 0);
+    EMIT("bfind.u32", from, below);
+    split(q, q->addr, &lo, &hi);
+    EMIT("shfl.sync.idx.b32", lo, lo, from, ALL, mask_of(q));
+    if (q->space == MG_SPACE_shared) {
+        EMIT("cvt.u64.u32", before, lo);
+        return before;
+    }
+    EMIT("shfl.sync.idx.b32", hi, hi, from, ALL, mask_of(q));
+    EMIT("mov.b64", before, pair_of(q, MG_OPND_vec, lo, hi));
+    return before;
+}
+
+void mg_memory_sectors(struct mg_memory_request *q, mg_id before, mg_id first, mg_id sectors, mg_id lines)
+{
+    mg_id mine = reg64(q), theirs = reg64(q), counts = q->makes, p = pred(q), some = pred(q), b = reg32(q),
+          slow = mg_code_label(q->at), done = mg_code_label(q->at);
+    EMIT("shr.u64", mine, q->addr, 5);
+    EMIT("shr.u64", theirs, before, 5);
+    EMIT("setp.gt.u64", p, theirs, mine);
+    if (counts) EMIT("and.pred", p, p, counts);
     mg_code_push_guard(q->at, first, false);
     EMIT("setp.ne.u32", p, q->here, q->here);
     mg_code_pop_guard(q->at);
@@ -108,7 +122,7 @@ void mg_memory_sectors(struct mg_memory_request *q, mg_id sectors, mg_id lines)
         if (k) EMIT("shr.u64", mine, mine, 2);
         if (k) EMIT("shr.u64", theirs, theirs, 2);
         EMIT("setp.ne.or.u64", p, mine, theirs, first);
-        EMIT("and.pred", p, p, counts);
+        if (counts) EMIT("and.pred", p, p, counts);
         EMIT("vote.sync.ballot.b32", b, p, mask_of(q));
         EMIT("popc.b32", k ? lines : sectors, b);
     }

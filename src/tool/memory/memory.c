@@ -21,8 +21,10 @@
 #include "tool/tool.h"
 
 enum {
-    FEW = 6,  /* requests of a thread */
-    MANY = 40 /* groups of accesses: the assembler takes a second for the code of so many */
+    FEW = 6,         /* requests of a thread */
+    MOST_BITS = 200, /* sums of one kernel outside of loops, a bit each: there are 240 */
+    MOST_WORDS = 16, /* in loops, a register or two each */
+    MANY = 40        /* groups of accesses: the assembler takes a second for the code of so many */
 };
 static const char *const levels[] = {"full", "bytes", NULL}; /* ORDER mg_memory_level */
 static const struct mg_tool_opt memory_opts[] = {
@@ -90,8 +92,9 @@ struct run { /* of one kernel */
     bool in_rows;                   /* threads are told apart by their numbers in a row alone */
     mg_id row;                      /* register: all ones where the warp lies in one row; 0: not made yet */
     MG_VEC(struct class_of) classes;
-    struct mg_memory_called called; /* by kernels with many accesses: p is set */
-    uint32_t sites;
+    struct mg_memory_called called;
+    bool many;                   /* accesses: with calls */
+    uint32_t sites, bits, words; /* sums outside of loops and in them */
 };
 
 static mg_id plain_guard(struct mg_code_at *at, mg_id guard, bool negated)
@@ -172,7 +175,7 @@ static const struct mg_memory_class *class_of(struct run *r, const struct mg_pat
     struct mg_module *m = mg_patch_module(r->p);
     mg_id reg = mg_patch_ssa(r->p, i->func_ix)->values[g->base].reg;
     struct mg_memory_request q = {.at = at, .m = m, .space = MG_SPACE_shared, .bytes = bytes, .addr = reg};
-    if (r->called.p) q.called = &r->called;
+    if (r->many) q.called = &r->called;
     if (mg_type_bits((enum mg_type)m->regs.at[reg].type) == 32) {
         q.addr = mg_code_temp(at, MG_TYPE_b64);
         MG_CODE(at, "cvt.u64.u32", q.addr, reg);
@@ -220,17 +223,32 @@ static mg_id find_row(struct run *r)
     return r->row;
 }
 
+/* Is there room for one more sum? Outside of loops it is a bit of each thread, in loops it takes registers. */
+static bool has_room(struct run *r, const struct mg_patch_inst *i)
+{
+    bool once = mg_patch_loops(r->p, i->func_ix)->loop_of[i->block] == MG_NO_LOOP;
+    return once ? r->bits++ < MOST_BITS : r->words++ < MOST_WORDS;
+}
+
+/* A bit of each thread, or a register: each so many add what is known of a request. */
+static uint32_t sum_of_fixed(struct run *r, const struct mg_memory_request *q, const struct mg_memory_fixed *x,
+                             uint32_t every)
+{
+    uint32_t sum = mg_patch_shared_sum(r->p);
+    mg_patch_share(r->p, sum, every, q->cell + x->pattern, 1);
+    if (x->conflicts) mg_patch_share(r->p, sum, every, q->cell + MG_MC_CONFLICTS, x->conflicts);
+    return sum;
+}
+
 static void count_fixed(struct run *r, const struct mg_patch_inst *i, struct mg_memory_request *q,
                         const struct mg_memory_fixed *x)
 {
-    uint32_t sum = UINT32_MAX;
-    if (mg_patch_loops(r->p, 0)->loop_of[i->block] ==
-        MG_NO_LOOP) { /* a bit of each thread; in loops it would take registers of its own */
-        sum = mg_patch_warp_sum(r->p);
-        mg_patch_share(r->p, sum, q->cell + x->pattern, 1);
-        if (x->conflicts) mg_patch_share(r->p, sum, q->cell + MG_MC_CONFLICTS, x->conflicts);
-    }
-    mg_memory_count_fixed(q, x, find_row(r), sum);
+    uint32_t sum = UINT32_MAX, some = UINT32_MAX, every = mg_memory_is_steady(x) ? 1 : 32;
+    bool once = mg_patch_loops(r->p, 0)->loop_of[i->block] == MG_NO_LOOP;
+    const struct mg_memory_fixed y = mg_memory_parts_of(x);
+    if ((every == 1 || once) && has_room(r, i)) sum = sum_of_fixed(r, q, x, every);
+    if (every == 32 && once && mg_memory_is_steady(&y) && has_room(r, i)) some = sum_of_fixed(r, q, &y, 1);
+    mg_memory_count_fixed(q, x, find_row(r), sum, some);
 }
 
 static void count_uses(struct run *r, const struct mg_patch_inst *insts, uint32_t n)
@@ -324,9 +342,9 @@ static void count_site(struct run *r, uint32_t ix, const struct mg_patch_inst *i
     struct mg_memory_request q = {
         .at = mg_at_before(p, i->node), .m = m, .space = space, .bytes = note.bytes, .cell = cell, .places = places};
     q.makes = plain_guard(q.at, guard, negated);
-    if (r->called.p) q.called = &r->called;
+    if (r->many) q.called = &r->called;
     if (!meant) q.strip = mg_patch_strip(p, cell + MG_MC_SECTORS, MG_MC_COUNT - MG_MC_SECTORS);
-    if (places) q.place_strip = mg_patch_strip(p, cell + MG_MC_COUNT, places);
+    if (places) mg_strip_ones(p, q.place_strip = mg_patch_strip(p, cell + MG_MC_COUNT, places));
     if (own && guard) {
         mg_code_push_guard(q.at, q.makes, false);
         mg_sum_add(q.at, mg_patch_sum(p, cell + MG_MC_ACCESSES), mg_o_imm(1));
@@ -351,8 +369,9 @@ static void count_site(struct run *r, uint32_t ix, const struct mg_patch_inst *i
         }
         s->first = q;
         struct mg_memory_fixed x;
+        uint32_t same = cell + (q.group ? MG_MC_SAME_ALL : MG_MC_SAME);
         if (s->same)
-            mg_memory_count_same(&q);
+            mg_memory_count_same(&q, same, has_room(r, i) ? mg_patch_sum(p, same) : UINT32_MAX);
         else if (is_fixed(r, i, g, a, &x))
             count_fixed(r, i, &q, &x);
         else
@@ -362,16 +381,20 @@ static void count_site(struct run *r, uint32_t ix, const struct mg_patch_inst *i
     }
 }
 
-/* Is more counted outside of loops than what setting up words near the threads takes? */
+/* Is more counted outside of loops than what setting up words near the threads takes? What bits of each thread count is
+ * left out. */
 static bool is_busy(struct run *r, const struct mg_patch_inst *insts, uint32_t n)
 {
     uint32_t requests = 0;
     for (uint32_t i = 0; i < n; i++) {
         struct mg_access a;
-        if (r->group_of[i] == UINT32_MAX || insts[i].func_ix || r->groups[r->group_of[i]].first != insts[i].node ||
-            !access_of(r->p, &insts[i], &a))
+        struct mg_memory_fixed x;
+        const struct mg_access_group *g = r->group_of[i] == UINT32_MAX ? NULL : &r->groups[r->group_of[i]];
+        if (!g || insts[i].func_ix || g->first != insts[i].node || !access_of(r->p, &insts[i], &a) ||
+            mg_patch_loops(r->p, 0)->loop_of[insts[i].block] != MG_NO_LOOP || is_fixed(r, &insts[i], g, &a, &x))
             continue;
-        requests += mg_patch_loops(r->p, 0)->loop_of[insts[i].block] == MG_NO_LOOP;
+        const struct mg_module *m = mg_patch_module(r->p);
+        requests += !is_uniform(r->p, &insts[i], &m->opnds.at[m->nodes.at[insts[i].node].opnd + a.addr]);
     }
     return requests >= FEW;
 }
@@ -410,9 +433,10 @@ static enum mg_err memory_instrument(const void *conf, struct mg_patch *p, struc
         if (!mg_patch_module(p)->marked) {
             count_uses(&r, insts, n);
             if (is_busy(&r, insts, n)) mg_patch_near(p);
-            if (r.n_groups > MANY) r.called.p = p;
+            r.called.p = p;
+            r.many = r.n_groups > MANY;
         }
-        mg_patch_few_registers(p, 40); /* 48 warps on a multiprocessor: the slow paths' values go to local memory */
+        mg_patch_few_registers(p, 32); /* as many warps as there can be: the slow paths' values go to local memory */
     }
     for (uint32_t i = 0; i < n; i++) {
         struct mg_access a;

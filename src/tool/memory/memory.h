@@ -111,14 +111,20 @@ struct mg_memory_value;
  * is not known. */
 bool mg_memory_fix(struct mg_patch *p, struct mg_memory_value **known, uint32_t value, uint32_t bytes,
                    struct mg_memory_fixed *x);
+/* Do parts of a warp mostly ask for the same? */
+bool mg_memory_is_steady(const struct mg_memory_fixed *x);
 /* Counts a request of which that is known. row: register, all ones where the warp lies in one row, else 0. sum: counts
- * threads of whole warps; UINT32_MAX: they are added to the cells here. */
-void mg_memory_count_fixed(struct mg_memory_request *q, const struct mg_memory_fixed *x, mg_id row, uint32_t sum);
+ * requests of a steady one; else threads of whole warps; UINT32_MAX: whole warps are added to the cells here. some_sum:
+ * requests of parts (mg_memory_parts_of); UINT32_MAX: they are looked at. */
+void mg_memory_count_fixed(struct mg_memory_request *q, const struct mg_memory_fixed *x, mg_id row, uint32_t sum,
+                           uint32_t some_sum);
+/* What parts of warps mostly ask for; if that is steady, some_sum may count their requests. */
+struct mg_memory_fixed mg_memory_parts_of(const struct mg_memory_fixed *x);
 void mg_memory_classify(struct mg_memory_request *q, struct mg_memory_class *k);
 /* Counts a request. k: class of its addresses, or NULL. */
 void mg_memory_count(struct mg_memory_request *q, const struct mg_memory_class *k);
-/* Counts one of which it is known that all lanes ask for one address. */
-void mg_memory_count_same(struct mg_memory_request *q);
+/* Counts one of which it is known that all lanes ask for one address, in a sum of that cell; UINT32_MAX: in memory. */
+void mg_memory_count_same(struct mg_memory_request *q, uint32_t cell, uint32_t sum);
 /* Counts those of other instructions of the group, at other places in its lines, where the first one's did not for all:
  * one look for all of them, behind that one's code; between them it would stand in the way of loads. Not of shared
  * memory. */
