@@ -127,6 +127,42 @@ static void retarget(struct mg_placer *p, mg_id branch, uint32_t block, mg_id la
     }
 }
 
+/* Where the way from this label to the block passes code of ours, that of another placer's edge: the branch it ends
+ * with. 0: there is none. */
+static mg_id end_of_others(const struct mg_placer *p, mg_id label, uint32_t block)
+{
+    const struct mg_module *m = p->m;
+    mg_id id = m->labels.at[label].node;
+    if (!(m->nodes.at[id].flags & MG_NF_META)) return 0;
+    for (id = m->nodes.at[id].next; id; id = m->nodes.at[id].next) {
+        const struct mg_node *n = &m->nodes.at[id];
+        if (n->kind != MG_NODE_inst) continue;
+        if (!(n->flags & MG_NF_META)) return 0;
+        if (mg_node_form(m, n)->op != MG_OP_bra || n->guard) continue;
+        mg_id to = m->opnds.at[n->opnd].id;
+        if (!(m->nodes.at[m->labels.at[to].node].flags & MG_NF_META)) return leads_to(p, to, block) ? id : 0;
+    }
+    return 0;
+}
+
+/* The same of the way that a branch has to the block. */
+static mg_id taken_by_others(const struct mg_placer *p, mg_id branch, uint32_t block)
+{
+    const struct mg_module *m = p->m;
+    const struct mg_node *n = &m->nodes.at[branch];
+    for (uint32_t i = 0; i < n->n_opnds; i++) {
+        const struct mg_opnd *o = &m->opnds.at[n->opnd + i];
+        const struct mg_target *t =
+            o->kind == MG_OPND_target && m->targets.at[o->id].kind == MG_TARGET_branch ? &m->targets.at[o->id] : NULL;
+        mg_id end = o->kind == MG_OPND_label ? end_of_others(p, o->id, block) : 0;
+        for (uint32_t k = 0; t && k < t->n_opnds && !end; k++)
+            if (m->opnds.at[t->first_opnd + k].kind == MG_OPND_label)
+                end = end_of_others(p, m->opnds.at[t->first_opnd + k].id, block);
+        if (end) return end;
+    }
+    return 0;
+}
+
 /* The edge's block of its own: behind the body, but for labels in a scope right behind the branch,
  * where a branch that always goes elsewhere lets nobody fall into it. */
 static mg_id away(struct mg_placer *p, uint32_t block, uint32_t edge)
@@ -136,6 +172,11 @@ static mg_id away(struct mg_placer *p, uint32_t block, uint32_t edge)
     if (mg_map_get(&p->away, edge, &known)) return (mg_id)known;
     mg_id back = p->c->blocks[p->c->edges[edge]].label, branch = p->c->blocks[block].last;
     mg_assert(back);
+    mg_id others = taken_by_others(p, branch, p->c->edges[edge]);
+    if (others) {
+        mg_map_set(&p->away, edge, others);
+        return others;
+    }
     mg_id label = mg_module_add_label(m, p->func, "$__mg_edge"), at = is_scoped(p, back) ? m->nodes.at[branch].next : 0;
     mg_node_insert_before(m, p->func, at, mg_node_new_kind(m, MG_NODE_label, label));
     m->labels.at[label].targeted = 1;

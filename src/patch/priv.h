@@ -69,6 +69,7 @@ enum mg_value_kind {
     MG_V_ALL,
     MG_V_LANE,
     MG_V_LT,
+    MG_V_EQ,
     MG_V_WARP,
     MG_V_TID,
     MG_V_CTA,

@@ -110,6 +110,9 @@ static mg_id of_function(struct mg_code_at *at, enum mg_value_kind kind, uint32_
     case MG_V_LT:
         r = sreg32(pro, MG_SREG_lanemask_lt, 0);
         break;
+    case MG_V_EQ:
+        r = sreg32(pro, MG_SREG_lanemask_eq, 0);
+        break;
     case MG_V_SM:
         r = sreg32(pro, MG_SREG_smid, 0);
         break;
@@ -149,6 +152,14 @@ static mg_id of_function(struct mg_code_at *at, enum mg_value_kind kind, uint32_
 mg_id mg_value_lt(struct mg_code_at *at)
 {
     return of_function(at, MG_V_LT, 0);
+}
+/* Registers that live as long as a function that is called are saved there, so that it has no second one. */
+mg_id mg_value_bit(struct mg_code_at *at)
+{
+    if (!at->func_ix && !at->called) return of_function(at, MG_V_EQ, 0);
+    mg_id r = mg_code_temp(at, MG_TYPE_b32);
+    MG_PURE(at, "add.u32", r, mg_value_lt(at), 1);
+    return r;
 }
 mg_id mg_value_strip(struct mg_code_at *at)
 {
@@ -223,22 +234,20 @@ mg_id mg_value_own(struct mg_code_at *at)
     const struct mg_code_guard *g = mg_at_guard(at);
     mg_id r = known(at, MG_V_OWN, 0, g);
     if (r) return r;
-    mg_id lt = mg_value_lt(at), mask = mg_value_active(at);
+    mg_id bit = mg_value_bit(at), mask = mg_value_active(at);
     r = mg_code_temp(at, MG_TYPE_b32);
-    MG_PURE(at, "add.u32", r, lt, 1);
     if (g->pred && g->is_not)
-        MG_PURE(at, "selp.b32", r, 0, r, g->pred); /* others than these lanes are not in it */
+        MG_PURE(at, "selp.b32", r, 0, bit, g->pred); /* others than these lanes are not in it */
     else if (g->pred)
-        MG_PURE(at, "selp.b32", r, r, 0, g->pred);
-    MG_PURE(at, "or.b32", r, r, mask);
+        MG_PURE(at, "selp.b32", r, bit, 0, g->pred);
+    MG_PURE(at, "or.b32", r, g->pred ? r : bit, mask);
     return note(at, MG_V_OWN, 0, g, r);
 }
 
 mg_id mg_value_own_of(struct mg_code_at *at, mg_id active)
 {
     mg_id r = mg_code_temp(at, MG_TYPE_b32);
-    MG_PURE(at, "add.u32", r, mg_value_lt(at), 1);
-    MG_PURE(at, "or.b32", r, r, active);
+    MG_PURE(at, "or.b32", r, mg_value_bit(at), active);
     return r;
 }
 

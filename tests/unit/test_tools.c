@@ -186,6 +186,45 @@ MG_TEST(tools_lanes_shared_stays_aligned)
         EXPECT("lanes", "", text, shapes[i], "\"taken\":432,\"not_taken\":288,\"divergent\":27");
 }
 
+/* Loops of one block that lane l leaves after l % 5 + 1 rounds, so that 32, 25, 18, 12 and 6 lanes of a whole warp are
+ * in it, and 20, 16, 12, 8 and 4 of one of 20: by itself, in another loop (5 rounds, 45 and 15 times), in a function
+ * behind lanes that do not go in (those from 20 on). */
+MG_TEST(tools_lanes_rounds)
+{
+    static const char loop_text[] =
+        "L: sub.s32 %r4, %r4, 1; add.u32 %r6, %r6, %r4; setp.ge.s32 %p2, %r4, 0; @%p2 bra L;\n",
+                      rest[] =
+                          "mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r6; ret;\n}\n",
+                      start[] = "mov.u32 %r6, 0; mov.u32 %r7, 0; mov.u32 %r8, %laneid; rem.u32 %r8, %r8, 5;\n";
+    static const char func[] =
+        ".func (.param .b32 to) f (.param .b32 a, .param .b32 b)\n{\n.reg .b32 %q<5>; .reg .pred %z<3>;\n"
+        "ld.param.u32 %q1, [a]; ld.param.u32 %q3, [b]; mov.u32 %q2, 0; setp.ge.u32 %z1, %q3, 20; @%z1 bra E;\n"
+        "L: sub.s32 %q1, %q1, 1; add.u32 %q2, %q2, %q1; setp.ge.s32 %z2, %q1, 0; @%z2 bra L;\n"
+        "E: st.param.b32 [to], %q2; ret;\n}\n";
+    const struct tool_shape shapes[] = {{.grid = 3, .block = 52, .n = 5}, {.grid = 3, .block = 52, .n = 5, .sm = 90}};
+    char alone[1000], within[1000], called[2000];
+    snprintf(alone, sizeof alone, "%s%s%smov.u32 %%r4, %%r8;\n%s%s", TOOL_HEAD, TOOL_ENTRY, start, loop_text, rest);
+    snprintf(within, sizeof within,
+             "%s%s%sO: mov.u32 %%r4, %%r8;\n%sadd.u32 %%r7, %%r7, 1; setp.lt.u32 %%p3, %%r7, 5; @%%p3 bra O;\n%s",
+             TOOL_HEAD, TOOL_ENTRY, start, loop_text, rest);
+    snprintf(called, sizeof called,
+             "%s%s%s%smov.u32 %%r4, %%laneid;\n"
+             "{ .param .b32 p; .param .b32 q; .param .b32 r; st.param.b32 [p], %%r8; st.param.b32 [q], %%r4;\n"
+             "call.uni (r), f, (p, q); ld.param.b32 %%r6, [r]; }\n%s",
+             TOOL_HEAD, func, TOOL_ENTRY, start, rest);
+    for (int i = 0; i < 2; i++) {
+        EXPECT("lanes", "", alone, &shapes[i],
+               "{\"id\":1,\"lanes\":[0,0,0,0,3,0,3,0,3,0,0,0,6,0,0,0,3,0,3,0,3,0,0,0,0,3,0,0,0,0,0,0,3]}",
+               "\"taken\":303,\"not_taken\":156,\"divergent\":24");
+        EXPECT("lanes", "", within, &shapes[i],
+               "{\"id\":2,\"lanes\":[0,0,0,0,15,0,15,0,15,0,0,0,30,0,0,0,15,0,15,0,15,0,0,0,0,15,0,0,0,0,0,0,15]}",
+               "\"taken\":1515,\"not_taken\":780,\"divergent\":120");
+        EXPECT("lanes", "", called, &shapes[i],
+               "\"lanes\":[0,0,0,0,6,0,0,0,6,0,0,0,6,0,0,0,6,0,0,0,6,0,0,0,0,0,0,0,0,0,0,0,0]}",
+               "\"taken\":240,\"not_taken\":120,\"divergent\":24");
+    }
+}
+
 /* Loads: neighbours aligned; all one address; 16 bytes apart; neighbours 4 bytes off; a permutation of 128-byte lines.
  */
 static const char loads[] = TOOL_HEAD TOOL_ENTRY

@@ -19,8 +19,7 @@
 
 enum {
     bins = MG_LANES_BINS,
-    MANY = 40, /* blocks where lanes may change: more, and code for when they do is called, for the assembler's sake */
-    FEW = 6    /* blocks that ask, outside of loops: setting up words near the threads takes as long */
+    MANY = 40 /* blocks where lanes may change: more, and code for when they do is called, for the assembler's sake */
 };
 
 static const struct mg_tool_opt lanes_opts[] = {
@@ -58,10 +57,19 @@ struct run { /* of one kernel */
     mg_id *masks;  /* by dense id: register with the lanes that entered the block last; 0: none needs it */
     mg_id *rounds; /* by dense id, of loops that count runs: how often these lanes did so in a row, less what is counted
                       (a double); 0: none */
-    bool calls;    /* functions for when lanes have changed: */
+    uint32_t *cells; /* by dense id, of blocks that a branch in front of them counts */
+    bool calls;      /* functions for when lanes have changed: */
     struct mg_code_at *difference, *runs;
     mg_id here, partial; /* at the kernel's entry: its lanes; predicate: its warp had not all. 0: not asked */
+    mg_id ragged;        /* predicate: CTAs have a warp that is not full. 0: not asked */
 };
+
+static struct mg_opnd real(double v)
+{
+    struct mg_opnd o = {.kind = MG_OPND_f64};
+    memcpy(&o.val, &v, sizeof v);
+    return o;
+}
 
 static void jump(struct mg_code_at *at, mg_id p, bool negated, mg_id to)
 {
@@ -94,6 +102,23 @@ static mg_id is_partial_at_entry(struct run *r)
     r->partial = mg_code_reg(entry, MG_TYPE_pred);
     MG_CODE(entry, "mov.pred", r->partial, is_partial(entry, lanes_at_entry(r)));
     return r->partial;
+}
+
+/* What ptxas sees to be equal in all lanes, so that it makes nothing to bring them together behind a jump by it. */
+static mg_id is_ragged(struct run *r)
+{
+    struct mg_code_at *entry = mg_at_entry(r->p, 0);
+    if (r->ragged) return r->ragged;
+    mg_id n = mg_code_temp(entry, MG_TYPE_b32), m = mg_code_temp(entry, MG_TYPE_b32);
+    r->ragged = mg_code_reg(entry, MG_TYPE_pred);
+    MG_CODE(entry, "mov.u32", n, mg_o_sreg(MG_SREG_ntid, 1));
+    for (uint8_t axis = 2; axis <= 3; axis++) {
+        MG_CODE(entry, "mov.u32", m, mg_o_sreg(MG_SREG_ntid, axis));
+        MG_CODE(entry, "mul.lo.u32", n, n, m);
+    }
+    MG_CODE(entry, "and.b32", n, n, 31);
+    MG_CODE(entry, "setp.ne.u32", r->ragged, n, 0);
+    return r->ragged;
 }
 
 /* of: a block, MG_NO_BLOCK: the kernel's entry. */
@@ -145,37 +170,79 @@ static void keep(struct mg_code_at *at, mg_id own, struct mg_opnd lanes)
     if (own) MG_CODE(at, "mov.b32", own, lanes);
 }
 
-/* A partial warp's lanes are counted. Where the block tells of a branch, in the second half when it has just been
- * split. */
-static void count_asked(struct run *r, const struct mg_site_block *b, const struct mg_lanes_block *x,
-                        struct mg_code_at *at, uint32_t cell, mg_id own)
+/* A partial warp that is what it was a round before is counted in a register, with the others like it. Where lanes
+ * have changed, and where they leave the loop, the lowest of those that there were adds them. Goes on for lanes that
+ * have changed: where it is so for some of those here, the lowest of them counts in one way or the other. */
+static void count_repeats(struct run *r, uint32_t id, struct mg_code_at *at, uint32_t cell, mg_id here, mg_id before,
+                          mg_id done)
 {
-    mg_id all = mg_value_active(at), done = mg_code_label(at), partial = is_partial(at, all);
-    jump(at, partial, true, done);
-    mg_id here = mg_value_own_of(at, all), k = n_lanes(at, here);
-    if (x->tells != MG_NO_BLOCK) {
-        mg_id before = mask_of(r, b->func_ix, plan_of(r, b->func_ix, x->tells)->mask),
-              split = mg_code_temp(at, MG_TYPE_pred), half = mg_code_temp(at, MG_TYPE_b32);
-        MG_CODE(at, "setp.ne.u32", split, here, before);
-        if (x->enters != MG_NO_BLOCK) MG_CODE(at, "setp.ne.and.u32", split, before, 0, split);
-        MG_CODE(at, "selp.b32", half, mg_o_imm(bins), 0, split);
-        MG_CODE(at, "add.u32", k, k, half);
-        mg_count_lanes(at, cell, 2 * bins, k, here, true);
-    } else {
-        mg_count_lanes(at, cell, bins, k, here, true);
-    }
-    keep(at, own, mg_o_reg(here));
-    mg_code_place(at, done);
-    mg_code_push_guard(at, partial, true);
-    keep(at, own, mg_o_imm(-1));
+    struct mg_patch *p = r->p;
+    const struct mg_site_block *b = &r->s->blocks[id];
+    const struct mg_loops *l = mg_patch_loops(p, b->func_ix);
+    uint32_t first = r->s->first_block[b->func_ix], loop = l->loop_of[b->block_ix];
+    mg_id who = mg_code_reg(at, MG_TYPE_b32), rounds = mg_code_reg(at, MG_TYPE_b64),
+          same = mg_code_temp(at, MG_TYPE_pred), changed = mg_code_label(at);
+    MG_CODE(mg_at_entry(p, b->func_ix), "mov.b32", who, 0);
+    MG_CODE(mg_at_entry(p, b->func_ix), "mov.f64", rounds, real(0));
+    MG_CODE(at, "setp.eq.u32", same, here, who);
+    MG_CODE(at, "setp.eq.and.u32", same, here, before, mg_o_reg(same));
+    mg_code_push_guard(at, same, true);
+    MG_CODE(at, "bra", mg_o_label(changed));
     mg_code_pop_guard(at);
+    MG_CODE(at, "add.f64", rounds, rounds, real(1));
+    MG_CODE(at, "bra", mg_o_label(done));
+    mg_code_place(at, changed);
+    mg_count_run(at, cell, who, rounds);
+    MG_CODE(at, "mov.b32", who, here);
+    MG_CODE(at, "mov.f64", rounds, real(0));
+    for (uint32_t x = 0; x < r->plans[b->func_ix]->n_blocks; x++)
+        for (uint32_t i = 0; i < r->s->blocks[first + x].n_succs && mg_loops_contains(l, loop, x); i++) {
+            if (mg_loops_contains(l, loop, r->s->blocks[first + x].succs[i] - first)) continue;
+            struct mg_code_at *out = mg_at_edge(p, first + x, i);
+            mg_count_run(out, cell, who, rounds);
+            MG_CODE(out, "mov.f64", rounds, real(0));
+        }
 }
 
-static struct mg_opnd real(double v)
+static void count_partial(struct run *r, const struct mg_site_block *b, const struct mg_lanes_block *x,
+                          struct mg_code_at *at, uint32_t cell, mg_id here)
 {
-    struct mg_opnd o = {.kind = MG_OPND_f64};
-    memcpy(&o.val, &v, sizeof v);
-    return o;
+    mg_id k = n_lanes(at, here);
+    if (x->tells == MG_NO_BLOCK) {
+        mg_count_lanes(at, cell, bins, k, here, true);
+        return;
+    }
+    mg_id before = mask_of(r, b->func_ix, plan_of(r, b->func_ix, x->tells)->mask),
+          split = mg_code_temp(at, MG_TYPE_pred), half = mg_code_temp(at, MG_TYPE_b32);
+    MG_CODE(at, "setp.ne.u32", split, here, before);
+    if (x->enters != MG_NO_BLOCK) MG_CODE(at, "setp.ne.and.u32", split, before, 0, split);
+    MG_CODE(at, "selp.b32", half, mg_o_imm(bins), 0, split);
+    MG_CODE(at, "add.u32", k, k, half);
+    mg_count_lanes(at, cell, 2 * bins, k, here, true);
+}
+
+/* A partial warp's lanes are counted. Where the block tells of a branch, in the second half when it has just been
+ * split. In functions that are called the lanes are known on one way less: what lives there is saved over calls. */
+static void count_asked(struct run *r, uint32_t id, const struct mg_lanes_block *x, struct mg_code_at *at,
+                        uint32_t cell, mg_id own)
+{
+    const struct mg_site_block *b = &r->s->blocks[id];
+    mg_id all = mg_value_active(at), done = mg_code_label(at), partial = is_partial(at, all),
+          here = b->func_ix ? 0 : mg_value_own_of(at, all);
+    jump(at, partial, true, done);
+    if (b->func_ix) here = mg_value_own_of(at, all);
+    if (x->repeats)
+        count_repeats(r, id, at, cell, here, mask_of(r, b->func_ix, plan_of(r, b->func_ix, x->tells)->mask), done);
+    count_partial(r, b, x, at, cell, here);
+    if (b->func_ix) keep(at, own, mg_o_reg(here));
+    mg_code_place(at, done);
+    if (b->func_ix) {
+        mg_code_push_guard(at, partial, true);
+        keep(at, own, mg_o_imm(-1));
+        mg_code_pop_guard(at);
+    } else {
+        keep(at, own, mg_o_reg(here));
+    }
 }
 
 /* Lanes have changed: those that there were have their rounds counted by the lowest of them, in cells from 0 on, and
@@ -235,6 +302,30 @@ static void count_runs(struct run *r, uint32_t id, struct mg_code_at *at, uint32
         mg_count_run(out, cell, own, *rounds);
         MG_CODE(out, "mov.f64", *rounds, real(0));
     }
+}
+
+/* For behind a loop. All that is new in it is the lanes here; since it also depends on what it was ptxas does not put
+ * off what makes it differ by lane. */
+static void remember(struct mg_code_at *at, mg_id who)
+{
+    mg_id bit = mg_code_temp(at, MG_TYPE_b32);
+    MG_CODE(at, "and.b32", bit, who, mg_value_bit(at));
+    MG_CODE(at, "or.b32", who, bit, mg_value_active(at));
+}
+
+/* Each lane counts its rounds, and knows with whom it made the last one. */
+static void count_late(struct run *r, uint32_t id, const struct mg_lanes_block *x, struct mg_code_at *at, uint32_t cell)
+{
+    struct mg_patch *p = r->p;
+    uint32_t func_ix = r->s->blocks[id].func_ix;
+    mg_id behind = plan_of(r, func_ix, x->out)->behind, rounds = mg_code_reg(at, MG_TYPE_b64), who = r->masks[id];
+    struct mg_code_at *entry = mg_at_entry(p, func_ix);
+    MG_CODE(entry, "mov.f64", rounds, real(0));
+    MG_CODE(entry, "mov.b32", who, 0);
+    MG_CODE(at, "add.f64", rounds, rounds, real(1));
+    remember(at, who);
+    mg_count_rounds(behind ? mg_at_after(p, behind) : mg_at_block(p, r->s->first_block[func_ix] + x->out), cell, bins,
+                    who, rounds);
 }
 
 /* Other lanes than there: those here are counted, and those there are taken off by the lowest of them. The lanes here.
@@ -304,24 +395,84 @@ static void count_block(struct run *r, uint32_t id)
     } else if (x->ask == MG_LANES_ENTRY) {
         uint32_t cell = block_site(p, id, bins, MG_LN_OWN, 0);
         mg_id done = mg_code_label(at);
-        jump(at, is_partial_at_entry(r), true, done);
-        mg_count_lanes(at, cell, bins, mg_value_n_active(at), mg_value_own(at), false);
+        jump(at, r->plans[0]->asks_often ? is_ragged(r) : is_partial_at_entry(r), true, done);
+        mg_id here = lanes_at_entry(r), k = n_lanes(at, here);
+        mg_code_push_guard(at, is_partial_at_entry(r), false);
+        mg_count_lanes(at, cell, bins, k, here, false);
+        mg_code_pop_guard(at);
         mg_code_place(at, done);
     } else {
         bool tells = x->tells != MG_NO_BLOCK;
         uint32_t cell =
             block_site(p, id, tells ? 2 * bins : bins, tells ? MG_LN_TELLS : MG_LN_OWN, tells ? first + x->tells : 0);
-        if (x->runs)
+        r->cells[id] = cell;
+        if (x->at_branch)
+            return;
+        else if (x->out != MG_NO_BLOCK)
+            count_late(r, id, x, at, cell);
+        else if (x->runs)
             count_runs(r, id, at, cell, r->masks[id]);
         else
-            count_asked(r, b, x, at, cell, r->masks[id]);
-        if (x->enters == MG_NO_BLOCK) return;
+            count_asked(r, id, x, at, cell, r->masks[id]);
+        if (x->enters == MG_NO_BLOCK || x->out != MG_NO_BLOCK) return;
         const struct mg_site_block *q = &r->s->blocks[first + x->enters];
         for (uint32_t i = 0; i < q->n_succs; i++) {
             struct mg_code_at *in = q->succs[i] == id ? mg_at_edge(p, first + x->enters, i) : NULL;
             if (in) MG_CODE(in, "mov.b32", mask_of(r, b->func_ix, plan_of(r, b->func_ix, x->tells)->mask), 0);
         }
     }
+}
+
+/* Who takes which way of a branch is told in front of it, for both at once. They are the block's lanes, all of them. */
+static void count_sides(struct run *r, uint32_t id)
+{
+    const struct mg_site_block *b = &r->s->blocks[id];
+    const struct mg_lanes_block *x = plan_of(r, b->func_ix, b->block_ix);
+    const struct mg_cfg *c = mg_patch_cfg(r->p, b->func_ix);
+    mg_id node = c->blocks[b->block_ix].last;
+    struct mg_code_at *at = mg_at_before(r->p, node);
+    uint32_t first = r->s->first_block[b->func_ix], s = first + x->told_by,
+             o = b->succs[0] == s ? b->succs[1] : b->succs[0];
+    bool both = plan_of(r, b->func_ix, o - first)->at_branch, negated = false;
+    mg_id goes = mg_node_guard(mg_patch_module(r->p), node, &negated); /* to s, where not negated */
+    if (b->succs[0] == s) negated = !negated;
+    mg_id took = mg_code_temp(at, MG_TYPE_b32), t = mg_code_temp(at, MG_TYPE_b32), side = mg_code_temp(at, MG_TYPE_b32),
+          p = mg_code_temp(at, MG_TYPE_pred), done = mg_code_label(at);
+    mg_id all = mg_value_active(at);
+    MG_CODE(at, "vote.sync.ballot.b32", took, negated ? mg_o_not(goes) : mg_o_reg(goes), all);
+    if (both) {
+        MG_CODE(at, "xor.b32", t, took, all);
+        if (negated)
+            MG_CODE(at, "selp.b32", side, t, took, goes);
+        else
+            MG_CODE(at, "selp.b32", side, took, t, goes);
+    } else {
+        MG_CODE(at, "mov.b32", side, took);
+    }
+    MG_CODE(at, "or.b32", side, side, mg_value_bit(at));
+    for (int i = 0; i < 1 + both; i++) {
+        mg_code_push_guard(at, goes, i ? !negated : negated);
+        keep(at, r->masks[i ? o : s], mg_o_reg(side));
+        mg_code_pop_guard(at);
+    }
+    MG_CODE(at, "add.u32", t, took, 1);
+    MG_CODE(at, "setp.le.u32", p, t, 1); /* none or a whole warp */
+    if (both) MG_CODE(at, "setp.eq.and.u32", p, all, mg_o_imm(-1), mg_o_reg(p));
+    jump(at, p, false, done);
+    uint32_t base = both ? MG_MIN(r->cells[s], r->cells[o]) : r->cells[s];
+    mg_id k = n_lanes(at, side), off = mg_code_temp(at, MG_TYPE_b32);
+    MG_CODE(at, "setp.ne.u32", p, took, all);
+    if (both) MG_CODE(at, "setp.ne.and.u32", p, took, 0, mg_o_reg(p));
+    MG_CODE(at, "selp.b32", off, mg_o_imm((int64_t)(r->cells[s] - base) + bins), mg_o_imm(r->cells[s] - base), p);
+    if (both && negated)
+        MG_CODE(at, "selp.b32", off, mg_o_imm(r->cells[o] - base), off, goes);
+    else if (both)
+        MG_CODE(at, "selp.b32", off, off, mg_o_imm(r->cells[o] - base), goes);
+    MG_CODE(at, "add.u32", k, k, off);
+    if (!both) mg_code_push_guard(at, goes, negated);
+    mg_count_lanes(at, base, 2 * bins, k, side, false);
+    if (!both) mg_code_pop_guard(at);
+    mg_code_place(at, done);
 }
 
 static void count_divergence(struct mg_code_at *at, uint32_t cell, mg_id guard)
@@ -399,19 +550,11 @@ static void make_plans(struct run *r)
     r->plans = mg_arena_array(mg_patch_scratch(r->p), struct mg_lanes_plan *, r->s->n_funcs);
     r->masks = mg_arena_array(mg_patch_scratch(r->p), mg_id, r->s->n_blocks + 1);
     r->rounds = mg_arena_array(mg_patch_scratch(r->p), mg_id, r->s->n_blocks + 1);
+    r->cells = mg_arena_array(mg_patch_scratch(r->p), uint32_t, r->s->n_blocks + 1);
     for (uint32_t f = 0; f < r->s->n_funcs; f++) {
         r->plans[f] = mg_lanes_plan_new(r->p, f);
         keep_masks(r, f);
     }
-}
-
-static bool is_busy(const struct run *r)
-{
-    uint32_t asks = 0;
-    for (uint32_t b = 0; b < r->plans[0]->n_blocks; b++)
-        asks += plan_of(r, 0, b)->ask == MG_LANES_ASKS && mg_patch_cfg(r->p, 0)->reachable[b] &&
-                mg_patch_loops(r->p, 0)->loop_of[b] == MG_NO_LOOP;
-    return asks >= FEW;
 }
 
 static bool has_many_changes(const struct run *r)
@@ -432,9 +575,11 @@ static enum mg_err lanes_instrument(const void *conf, struct mg_patch *p, struct
     (void)d;
     r.preds = mg_kit_preds(r.s->blocks, r.s->n_blocks);
     make_plans(&r);
-    if (is_busy(&r)) mg_patch_near(p);
+    if (r.plans[0]->busy) mg_patch_near(p);
     r.calls = has_many_changes(&r);
     for (uint32_t id = 0; id < r.s->n_blocks; id++) count_block(&r, id);
+    for (uint32_t id = 0; id < r.s->n_blocks; id++)
+        if (plan_of(&r, r.s->blocks[id].func_ix, r.s->blocks[id].block_ix)->sides) count_sides(&r, id);
     for (uint32_t i = 0; i < n && c->branches; i++) {
         const struct mg_module *m = mg_patch_module(p);
         bool negated = false;

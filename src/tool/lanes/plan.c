@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+enum { FEW = 6 /* blocks that ask, outside of loops: setting up words near the threads takes as long */ };
+
 struct planner {
     const struct mg_cfg *c;
     const struct mg_module *m;
@@ -11,6 +13,9 @@ struct planner {
     const struct mg_loops
         *loops; /* whose rounds may be many: NULL in functions that are called, which are entered for a few */
     struct mg_lanes_plan *l;
+    const struct mg_loops *nest;
+    const bool *may_leave; /* by block */
+    bool late;             /* may lanes tell of a loop's rounds where they have come out? */
 };
 
 static bool is_bra(const struct planner *p, uint32_t b)
@@ -52,6 +57,7 @@ static void choose(struct planner *p, const struct mg_equiv *e)
                                      .of = MG_NO_BLOCK,
                                      .tells = MG_NO_BLOCK,
                                      .enters = MG_NO_BLOCK,
+                                     .out = MG_NO_BLOCK,
                                      .told_by = MG_NO_BLOCK};
         if (!c->reachable[b]) continue;
         if (mg_is_cta_barrier(p->m, c->blocks[b].first) && c->blocks[b].first != c->blocks[b].last)
@@ -100,6 +106,67 @@ static bool is_long(const struct planner *p, uint32_t b)
     return p->loops && p->loops->loop_of[b] != MG_NO_LOOP && p->loops->loops[p->loops->loop_of[b]].parent == MG_NO_LOOP;
 }
 
+/* s: the head of a loop of several blocks. Do lanes leave it by its edges alone? */
+static bool may_repeat(const struct planner *p, uint32_t s)
+{
+    if (!p->late || !is_long(p, s)) return false;
+    for (uint32_t x = 0; x < p->c->n_blocks; x++)
+        if (mg_loops_contains(p->nest, p->nest->loop_of[s], x) &&
+            (p->c->blocks[x].leaves || p->may_leave[x] ||
+             mg_node_form(p->m, &p->m->nodes.at[p->c->blocks[x].last])->op == MG_OP_brx))
+            return false;
+    return p->nest->loops[p->nest->loop_of[s]].n_headers == 1;
+}
+
+/* A loop by itself, s: how its rounds are counted. Inner loops of kernels mostly have few, which costs less one by one.
+ */
+static void choose_rounds(struct planner *p, uint32_t s)
+{
+    struct mg_lanes_block *x = &p->l->blocks[s];
+    const uint32_t *to = &p->c->edges[p->c->blocks[s].succ_at];
+    uint32_t out = to[0] == s ? to[1] : to[0];
+    x->runs = is_long(p, s) && !p->late;
+    if (p->late && out != s && (!p->loops || is_long(p, s))) x->out = out;
+}
+
+static bool leads_back(const struct planner *p, uint32_t b)
+{
+    for (uint32_t i = 0; i < p->c->blocks[b].n_succs; i++)
+        if (p->c->rank[p->c->edges[p->c->blocks[b].succ_at + i]] <= p->c->rank[b]) return true;
+    return false;
+}
+
+/* Do lanes that take this way of the branch at the end of b go on before any come to the branch again? Then they are
+ * those of one round. */
+static bool goes_at_once(const struct planner *p, uint32_t b, uint32_t s)
+{
+    for (uint32_t l = p->nest->loop_of[b]; l != MG_NO_LOOP; l = p->nest->loops[l].parent)
+        for (uint32_t x = 0; x < p->c->n_blocks; x++)
+            if (mg_loops_contains(p->nest, l, x) && leads_back(p, x) && p->c->rank[x] <= p->c->rank[s]) return false;
+    return true;
+}
+
+static bool may_be_counted(const struct planner *p, uint32_t s)
+{
+    const struct mg_lanes_block *x = &p->l->blocks[s];
+    return s && x->ask == MG_LANES_ASKS && p->c->blocks[s].n_preds == 1 && !x->behind && x->out == MG_NO_BLOCK;
+}
+
+/* Two ways are cheaper counted at once, and one where lanes are those of the kernel's entry: mostly all of a warp,
+ * which mostly go the same way. */
+static void choose_sides(struct planner *p, uint32_t b)
+{
+    struct mg_lanes_block *x = &p->l->blocks[b];
+    const uint32_t *to = &p->c->edges[p->c->blocks[b].succ_at];
+    uint32_t s = x->told_by, o = to[0] == s ? to[1] : to[0];
+    if (!p->late || s == MG_NO_BLOCK || !may_be_counted(p, s)) return;
+    if (p->l->busy && p->nest->loop_of[b] == MG_NO_LOOP) return; /* words near the threads are cheaper */
+    bool both = may_be_counted(p, o) && p->l->blocks[o].tells == MG_NO_BLOCK && goes_at_once(p, b, o);
+    if (!both && (p->u->at_end[b] != 0 || p->nest->loop_of[b] == MG_NO_LOOP)) return;
+    x->sides = p->l->blocks[s].at_branch = true;
+    p->l->blocks[o].at_branch = both;
+}
+
 static void choose_teller(struct planner *p, uint32_t b)
 {
     const struct mg_block *k = &p->c->blocks[b];
@@ -115,7 +182,10 @@ static void choose_teller(struct planner *p, uint32_t b)
             continue;
         p->l->blocks[s].tells = b;
         p->l->blocks[s].enters = q;
-        p->l->blocks[s].runs = s == b && is_long(p, b);
+        if (s == b)
+            choose_rounds(p, b);
+        else
+            p->l->blocks[s].repeats = q != MG_NO_BLOCK && may_repeat(p, s);
         x->told_by = s;
     }
 }
@@ -133,16 +203,34 @@ static void look_at_branches(struct planner *p)
     }
 }
 
+static bool asks_often(const struct planner *p)
+{
+    for (uint32_t b = 0; b < p->c->n_blocks; b++)
+        if (p->l->blocks[b].ask == MG_LANES_ENTRY && p->c->reachable[b] && p->nest->loop_of[b] != MG_NO_LOOP)
+            return true;
+    return false;
+}
+
+static bool is_busy(const struct planner *p)
+{
+    uint32_t asks = 0;
+    for (uint32_t b = 0; b < p->c->n_blocks; b++)
+        asks += p->l->blocks[b].ask == MG_LANES_ASKS && p->c->reachable[b] && p->nest->loop_of[b] == MG_NO_LOOP;
+    return asks >= FEW;
+}
+
 struct mg_lanes_plan *mg_lanes_plan_new(struct mg_patch *patch, uint32_t func_ix)
 {
     struct planner p = {.c = mg_patch_cfg(patch, func_ix),
                         .dom = mg_patch_dom(patch, func_ix),
                         .loops = func_ix ? NULL : mg_patch_loops(patch, func_ix),
+                        .late = !mg_patch_module(patch)->marked && mg_patch_module(patch)->sm >= 80,
                         .l = mg_xcalloc(1, sizeof *p.l)};
+    p.nest = mg_patch_loops(patch, func_ix);
     bool *may_leave = mg_xcalloc(p.c->n_blocks + 1, 1);
     for (uint32_t b = 0; b < p.c->n_blocks; b++) may_leave[b] = mg_patch_may_leave(patch, func_ix, b);
     struct mg_equiv *e = mg_equiv_new(p.c, may_leave);
-    free(may_leave);
+    p.may_leave = may_leave;
     p.m = p.c->m;
     p.l->n_blocks = p.c->n_blocks;
     p.l->blocks = mg_xcalloc(p.c->n_blocks + 1, sizeof *p.l->blocks);
@@ -152,8 +240,12 @@ struct mg_lanes_plan *mg_lanes_plan_new(struct mg_patch *patch, uint32_t func_ix
     p.u = u;
     choose(&p, e);
     look_at_branches(&p);
+    p.l->busy = !func_ix && is_busy(&p);
+    p.l->asks_often = !func_ix && asks_often(&p);
+    for (uint32_t b = 0; b < p.c->n_blocks; b++) choose_sides(&p, b);
     mg_uniform_free(u);
     mg_equiv_free(e);
+    free(may_leave);
     return p.l;
 }
 

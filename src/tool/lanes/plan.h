@@ -24,6 +24,12 @@ struct mg_lanes_block {
     bool varies;      /* it ends in a guarded bra whose lanes may disagree */
     uint32_t told_by; /* of its branch; MG_NO_BLOCK: has to be asked */
     uint32_t mask;    /* with told_by: at its end stand the lanes that entered this block; MG_NO_BLOCK: the kernel */
+    bool sides;     /* with told_by: its branch counts who goes there, and on the other way where that has at_branch */
+    bool at_branch; /* ASKS: does not, as that branch has counted its lanes */
+    uint32_t out;   /* ASKS: a loop by itself of whose rounds lanes tell at this block, where they come out; it
+                       does not ask. MG_NO_BLOCK: none such */
+    bool repeats;   /* ASKS, tells, enters: the head of a loop, most rounds of which begin with the lanes of the one
+                       before */
     bool runs; /* ASKS: a loop by itself, which most rounds go through with the lanes of the round before: rounds are
                   counted until these change */
 };
@@ -31,6 +37,8 @@ struct mg_lanes_plan {
     struct mg_lanes_block *blocks;
     uint32_t n_blocks;
     struct mg_dom *post;
+    bool asks_often; /* it has blocks in loops that are entered as the kernel is */
+    bool busy;       /* a kernel with so many blocks outside of loops that ask that words near the threads pay */
 };
 
 struct mg_lanes_plan *mg_lanes_plan_new(struct mg_patch *p, uint32_t func_ix);
