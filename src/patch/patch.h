@@ -228,9 +228,9 @@ void mg_count_lanes(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k, 
  * adds their number so often to cell `first` + their number; so do all that call it, each for its own mask. */
 void mg_count_run(struct mg_code_at *at, uint32_t first, mg_id mask, mg_id times);
 /* Where lanes come out of a loop of one block: rounds (b64, a double) is how many this lane made, 0: it was not in; who
- * made the last one with it, in a register that ptxas does not take for equal in all of them. For each round with l lanes
- * l is added to cell `first` + l, to that of the second half (from `first` + half on) where the round before had more.
- * rounds becomes 0. On GPUs, from sm_70 on. */
+ * made the last one with it, in a register that ptxas does not take for equal in all of them. For each round with l
+ * lanes l is added to cell `first` + l, to that of the second half (from `first` + half on) where the round before had
+ * more. rounds becomes 0. On GPUs, from sm_70 on. */
 void mg_count_rounds(struct mg_code_at *at, uint32_t first, uint32_t half, mg_id who, mg_id rounds);
 /* A sum in registers: add to it anywhere in the kernel, functions included. */
 uint32_t mg_patch_sum(struct mg_patch *p, uint32_t cell);
