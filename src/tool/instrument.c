@@ -291,6 +291,8 @@ static void keep_fit(struct mg_layout *l, const struct mg_sites *sites)
         const struct mg_site_block *k = &sites->blocks[b];
         const uint32_t *succs = mg_arena_copy(&l->arena, k->succs, k->n_succs * sizeof *succs);
         l->fit.blocks[b] = mg_fit_block_of(succs, k->n_succs, k->ops, k->n_ops, !k->block_ix);
+        l->fit.blocks[b].leaves |=
+            sites->cfgs[k->func_ix]->blocks[k->block_ix].leaves; /* by running off the end, too */
     }
 }
 

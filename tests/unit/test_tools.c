@@ -225,6 +225,29 @@ MG_TEST(tools_lanes_rounds)
     }
 }
 
+/* The head of a loop that lanes of partial warps leave by a way in its middle, lane l of 20 after l / 4 rounds, which
+ * branches at its end hold up nowhere. Both sides of a branch in it: the odd rounds' one way, the others' another. */
+MG_TEST(tools_lanes_heads)
+{
+    static const char text[] = TOOL_HEAD TOOL_ENTRY
+        "mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2; mov.u32 %r5, 0; mov.u32 %r6, 0; mov.u32 %r4, %laneid; shr.u32 %r4, %r4, 2;\n"
+        "L: and.b32 %r7, %r5, 1; setp.ne.u32 %p1, %r7, 0; @%p1 bra ODD;\n"
+        "add.u32 %r6, %r6, 3; bra.uni J;\n"
+        "ODD: add.u32 %r6, %r6, 5;\n"
+        "J: setp.ge.u32 %p2, %r5, %r4; @%p2 bra OUT;\n"
+        "add.u32 %r5, %r5, 1; setp.lt.u32 %p3, %r5, 100; @%p3 bra L;\n"
+        "add.u32 %r6, %r6, 7;\n"
+        "OUT: st.global.u32 [%rd3], %r6; ret;\n}\n";
+    const struct tool_shape shapes[] = {{.grid = 3, .block = 20, .n = 7}, {.grid = 3, .block = 20, .n = 7, .sm = 90}};
+    for (int i = 0; i < 2; i++)
+        EXPECT("lanes", "", text, &shapes[i],
+               "{\"id\":1,\"lanes\":[0,0,0,0,3,0,0,0,3,0,0,0,3,0,0,0,3,0,0,0,3,0,0,0,0,0,0,0,0,0,0,0,0]}",
+               "{\"id\":2,\"lanes\":[0,0,0,0,3,0,0,0,0,0,0,0,3,0,0,0,0,0,0,0,3,0,0,0,0,0,0,0,0,0,0,0,0]}",
+               "{\"id\":3,\"lanes\":[0,0,0,0,0,0,0,0,3,0,0,0,0,0,0,0,3,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]}",
+               "\"taken\":72,\"not_taken\":108,\"divergent\":0", "\"taken\":60,\"not_taken\":120,\"divergent\":12",
+               "\"taken\":120,\"not_taken\":0,\"divergent\":0");
+}
+
 /* Loads: neighbours aligned; all one address; 16 bytes apart; neighbours 4 bytes off; a permutation of 128-byte lines.
  */
 static const char loads[] = TOOL_HEAD TOOL_ENTRY

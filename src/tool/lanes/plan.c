@@ -15,7 +15,7 @@ struct planner {
     struct mg_lanes_plan *l;
     const struct mg_loops *nest;
     const bool *may_leave; /* by block */
-    bool late;             /* may lanes tell of a loop's rounds where they have come out? */
+    bool gpu;              /* no other device's code, and new enough for what it takes there */
 };
 
 static bool is_bra(const struct planner *p, uint32_t b)
@@ -109,7 +109,7 @@ static bool is_long(const struct planner *p, uint32_t b)
 /* s: the head of a loop of several blocks. Do lanes leave it by its edges alone? */
 static bool may_repeat(const struct planner *p, uint32_t s)
 {
-    if (!p->late || !is_long(p, s)) return false;
+    if (!p->gpu || !is_long(p, s)) return false;
     for (uint32_t x = 0; x < p->c->n_blocks; x++)
         if (mg_loops_contains(p->nest, p->nest->loop_of[s], x) &&
             (p->c->blocks[x].leaves || p->may_leave[x] ||
@@ -125,8 +125,8 @@ static void choose_rounds(struct planner *p, uint32_t s)
     struct mg_lanes_block *x = &p->l->blocks[s];
     const uint32_t *to = &p->c->edges[p->c->blocks[s].succ_at];
     uint32_t out = to[0] == s ? to[1] : to[0];
-    x->runs = is_long(p, s) && !p->late;
-    if (p->late && out != s && (!p->loops || is_long(p, s))) x->out = out;
+    x->runs = is_long(p, s) && !p->gpu;
+    if (p->gpu && out != s && (!p->loops || is_long(p, s))) x->out = out;
 }
 
 static bool leads_back(const struct planner *p, uint32_t b)
@@ -159,7 +159,7 @@ static void choose_sides(struct planner *p, uint32_t b)
     struct mg_lanes_block *x = &p->l->blocks[b];
     const uint32_t *to = &p->c->edges[p->c->blocks[b].succ_at];
     uint32_t s = x->told_by, o = to[0] == s ? to[1] : to[0];
-    if (!p->late || s == MG_NO_BLOCK || !may_be_counted(p, s)) return;
+    if (!p->gpu || s == MG_NO_BLOCK || !may_be_counted(p, s)) return;
     if (p->l->busy && p->nest->loop_of[b] == MG_NO_LOOP) return; /* words near the threads are cheaper */
     bool both = may_be_counted(p, o) && p->l->blocks[o].tells == MG_NO_BLOCK && goes_at_once(p, b, o);
     if (!both && (p->u->at_end[b] != 0 || p->nest->loop_of[b] == MG_NO_LOOP)) return;
@@ -224,7 +224,7 @@ struct mg_lanes_plan *mg_lanes_plan_new(struct mg_patch *patch, uint32_t func_ix
     struct planner p = {.c = mg_patch_cfg(patch, func_ix),
                         .dom = mg_patch_dom(patch, func_ix),
                         .loops = func_ix ? NULL : mg_patch_loops(patch, func_ix),
-                        .late = !mg_patch_module(patch)->marked && mg_patch_module(patch)->sm >= 80,
+                        .gpu = !mg_patch_module(patch)->marked && mg_patch_module(patch)->sm >= 80,
                         .l = mg_xcalloc(1, sizeof *p.l)};
     p.nest = mg_patch_loops(patch, func_ix);
     bool *may_leave = mg_xcalloc(p.c->n_blocks + 1, 1);
