@@ -233,9 +233,8 @@ struct mg_spot mg_place_leave(struct mg_placer *p, uint32_t block)
     const struct mg_node *n = &p->m->nodes.at[last];
     unsigned op = mg_node_form(p->m, n)->op;
     struct mg_spot s = guarded(p, block);
-    if (op == MG_OP_ret || op == MG_OP_exit) return s;
-    if (op == MG_OP_bra && leads_out(p, n)) {
-        if (!p->c->blocks[block].n_succs) s.guard = 0; /* both ways */
+    if (op == MG_OP_ret || op == MG_OP_exit || (op == MG_OP_bra && leads_out(p, n))) {
+        if (!p->c->blocks[block].n_succs) s.guard = 0; /* both ways: who stays runs off the end */
         return s;
     }
     return (struct mg_spot){.at = behind(p->m, p->c, block)};

@@ -515,6 +515,20 @@ MG_TEST(tool_blocks_bounds_check)
     release(&r);
 }
 
+/* Lanes that neither exit nor branch run off the kernel's end. */
+MG_TEST(tool_blocks_running_off)
+{
+    static const char text[] = HEAD ENTRY("k") GID
+        "setp.ge.u32 %p1, %r1, 100; @%p1 bra OUT; mul.lo.u32 %r4, %r1, 3; setp.ge.u32 %p2, %r1, 50;\n"
+        "st.global.u32 [%rd1], %r4; @%p2 exit;\nOUT:\n}\n";
+    static const char *const some[] = {"counters=register,warps=off,sm=90", "counters=register,warps=on,sm=90"};
+    for (unsigned k = 0; k < MG_COUNT_OF(some); k++) {
+        struct run r;
+        if (run_both(&r, text, "k", 2, 72, 0, some[k])) check_witness(&r, "running off");
+        release(&r);
+    }
+}
+
 /* Random kernels, and functions whose counters travel with calls (kernels.h). */
 MG_TEST(tool_blocks_random)
 {
