@@ -597,7 +597,7 @@ extern const struct mg_tool mg_tool_lanes;
 const struct mg_tool mg_tool_lanes = {
     .name = "lanes",
     .summary = "active lanes by block as a distribution; branches that split warps, by what they cost",
-    .cost = "kernel time on an H200, geometric mean of 20 kernels: 1.58 (docs/measured.md)",
+    .cost = "kernel time on an H200, geometric mean of 20 kernels: 1.48 (docs/measured.md)",
     .opts = lanes_opts,
     .configure = lanes_configure,
     .release = free,
