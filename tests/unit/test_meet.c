@@ -9,7 +9,9 @@
 #define HEAD                                                                                                           \
     ".version 7.0\n.target sm_70\n.address_size 64\n"                                                                  \
     ".func f()\n{\n.reg .pred %p<4>; .reg .b32 %r<4>;\nmov.u32 %r1, %laneid; setp.eq.u32 %p1, %r1, 3;\n@%p1 bra $f;\n" \
-    "add.u32 %r1, %r1, 1;\n$f: ret;\n}\n"
+    "add.u32 %r1, %r1, 1;\n$f: ret;\n}\n"                                                                              \
+    ".func g()\n{\n.reg .pred %p<4>; .reg .b32 %r<4>;\nmov.u32 %r1, %laneid; setp.eq.u32 %p1, %r1, 3;\n@%p1 bra $g;\n" \
+    "call g;\n$g: ret;\n}\n"
 #define KERNEL                                                                                                         \
     ".visible .entry k(.param .u64 a)\n{\n.reg .b32 %r<9>; .reg .pred %p<9>;\nmov.u32 %r1, %tid.x; mov.u32 %r2, 0;\n"  \
     "setp.eq.u32 %p1, %r1, 1; setp.eq.u32 %p2, %r1, 2; setp.eq.u32 %p3, %r1, 3;\n"
@@ -79,4 +81,14 @@ MG_TEST(meet_is_open_where_ways_join_early)
     CHECK("$o: " STEP "$l: @%p2 bra $far;\n" STEP "@%p1 bra $l;\n" STEP "@%p3 bra $o;\n$far: " END, "011111");
     /* into the other side of a branch, and what is called from there */
     CHECK("@%p1 bra $a;\n" STEP "@%p2 bra $in;\nbra $b;\n$a: " STEP "$in: call f;\n$b: " END, "000011111");
+}
+
+MG_TEST(meet_is_open_behind_recursion)
+{
+    CHECK("call f;\n" END, "00000");
+    CHECK("call g;\n" END, "01001");
+    CHECK("@%p1 bra $a;\ncall g;\n" STEP "$a: " END, "0011001");
+    CHECK("@%p1 bra $a;\ncall g;\nbra $b;\n$a: " STEP "$b: " END, "00101001");
+    /* what is called behind it */
+    CHECK("call g;\ncall f;\n" END, "011111001");
 }
