@@ -33,7 +33,7 @@ PY
         rm -rf "$prog.p" "$prog.cta"
     done
 done
-# Warps too: of random kernels, and of a recursive function, whose warps are counted in shared memory.
+# Warps too: of random kernels, and of a recursive function, whose warps' counters travel with its calls.
 gcc -O1 -o launch "$ROOT/tests/fuzz/kernels/launch.c" -L"$B/lib/margay/driver" -lcuda || bad=1
 cat >fib.ptx <<'PTX'
 // RUN grid=3 block=50
@@ -83,7 +83,7 @@ for k in json.load(sys.stdin)["kernels"]:
         cmp -s w.class "w.$scheme" && [ -s w.class ] || { echo "kernel $seed: warps differ between class and $scheme"; diff w.class "w.$scheme"; bad=1; }
     done
 done
-"$MARGAY" ptx instrument --sm 90 -t blocks,warps=on,counters=register fib.ptx | grep -q 'atom.shared.add.u32 __mg_' || { echo "fib does not count its warps in shared memory"; bad=1; }
+"$MARGAY" ptx instrument --sm 90 -t blocks,warps=on,counters=register --dump plan fib.ptx | grep -q 'warps of block .*: field: travels with its calls' || { echo "the counters of fib's warps do not travel"; bad=1; }
 # What each thread counted: the sums are the blocks', and a thread of saxpy enters its head once.
 mkdir each
 "$MARGAY" run -q --device emu -t blocks,counters=thread,each=each -o e.p -- "$EX/divergent" >e.out 2>&1 && "$MARGAY" report e.p --json >e.json && python3 - <<'PY' || { echo "each="; bad=1; }

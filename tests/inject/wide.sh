@@ -38,5 +38,5 @@ one few 2 plain.ptx 10 9000
 export EMU_GPU_TWIN=40
 unset EMU_GPU_WIDE
 one option 3 plain.ptx 4000
-TOOL=memory one text 3 plain.ptx 4000
+TOOL=trace one text 3 plain.ptx 4000
 exit $failed

