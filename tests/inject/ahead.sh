@@ -17,7 +17,7 @@ cat > ahead.cu <<'C'
 template <int N> __global__ void __launch_bounds__(64) k(int *a, const int *any)
 {
 #pragma unroll
-    for (int i = 0; i < 100 + N; i++) a[(any[i] * (i + N) + threadIdx.x) % 512] += any[i + 1] + i;
+    for (int i = 0; i < 120 + N; i++) a[(any[i] * (i + N) + threadIdx.x) % 512] += any[i + 1] + i;
 }
 __global__ void tiny(int *a)
 {
