@@ -285,7 +285,6 @@ static mg_id first_def(const struct finder *f, const struct mg_iv *v)
     return n == 1 && !f->m->nodes.at[outside].guard ? outside : 0;
 }
 
-/* Constant that the register has whenever the loop is entered. */
 /* The last instruction that all lanes pass on their way into the loop and that gives v a value, when none behind it
  * does: others may be in front of it, or on ways that lead elsewhere. 0: there is none, or it has a guard. */
 static mg_id def_at_entry(const struct finder *f, const struct mg_iv *v)
@@ -311,6 +310,7 @@ static mg_id def_at_entry(const struct finder *f, const struct mg_iv *v)
     return last;
 }
 
+/* Constant that the register has whenever the loop is entered. */
 static bool start_of(const struct finder *f, const struct mg_iv *v, int64_t *start)
 {
     mg_id def = def_at_entry(f, v);
@@ -858,4 +858,16 @@ void mg_ivs_free(struct mg_ivs *v)
     free(v->latch);
     free(v->exact);
     free(v);
+}
+
+bool mg_ivs_most(const struct mg_ivs *v, const struct mg_loops *l, uint32_t loop, unsigned *bits, bool *below)
+{
+    *bits = 0;
+    *below = false;
+    for (; loop != MG_NO_LOOP; loop = l->loops[loop].parent) {
+        if (v->trips[loop] == MG_TRIPS_ANY) return false;
+        *below |= v->trips[loop] == MG_TRIPS_BELOW;
+        *bits += v->trip_bits[loop];
+    }
+    return true;
 }

@@ -43,5 +43,8 @@ struct mg_ivs {
 };
 struct mg_ivs *mg_ivs_new(const struct mg_cfg *c, const struct mg_dom *d, const struct mg_loops *l);
 void mg_ivs_free(struct mg_ivs *v);
+/* Of what happens once in a round of the loop (MG_NO_LOOP: of none), how often, all loops around it taken together: at
+ * most 2^bits times, fewer where `below`. False: it is not known. */
+bool mg_ivs_most(const struct mg_ivs *v, const struct mg_loops *l, uint32_t loop, unsigned *bits, bool *below);
 
 #endif

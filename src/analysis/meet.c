@@ -120,43 +120,51 @@ static bool calls(const struct mg_module *m, mg_id node)
     return n->kind == MG_NODE_inst && m->forms.at[n->ref].op == MG_OP_call;
 }
 
-/* Which functions call which, themselves at last where they may be entered again: by function, a set of functions. */
-static uint64_t *find_reached(const struct mg_module *m, const mg_id *funcs, struct mg_cfg *const *cfgs, uint32_t n,
-                              const bool *taken)
+/* Who may call whom, by number. */
+static struct mg_graph calls_of(struct mg_arena *a, const struct mg_module *m, const mg_id *funcs,
+                                struct mg_cfg *const *cfgs, uint32_t n, const bool *taken)
 {
-    uint32_t words = mg_bits_words(n);
-    uint64_t *reached = mg_xcalloc((size_t)n * words + 1, sizeof *reached);
+    MG_VEC(uint32_t) from = {0}, to = {0};
     for (uint32_t f = 0; f < n; f++)
         for (uint32_t b = 0; b < cfgs[f]->n_blocks; b++)
             for (uint32_t k = 1; k < n && calls(m, cfgs[f]->blocks[b].last); k++)
-                if (mg_call_enters(m, cfgs[f]->blocks[b].last, funcs[k], taken)) mg_put(reached + f * words, k);
-    for (uint32_t k = 0; k < n; k++)
-        for (uint32_t f = 0; f < n; f++)
-            for (uint32_t w = 0; mg_has(reached + f * words, k) && w < words; w++)
-                reached[f * words + w] |= reached[k * words + w];
-    return reached;
+                if (mg_call_enters(m, cfgs[f]->blocks[b].last, funcs[k], taken))
+                    *mg_vec_push(&from) = f, *mg_vec_push(&to) = k;
+    struct mg_graph g = mg_graph_of_pairs(a, n, from.at, to.at, from.n);
+    mg_vec_release(&from);
+    mg_vec_release(&to);
+    return g;
 }
 
-/* Lanes of several depths may be together where a recursive function ends, and part there: what follows its calls is
- * open. */
-static void open_behind_recursion(const struct mg_module *m, const mg_id *funcs, struct mg_cfg *const *cfgs, uint32_t n,
-                                  const uint32_t *first, const bool *taken, bool *open)
+/* What follows the calls of function k is open. */
+static void open_behind(const struct mg_module *m, mg_id k, struct mg_cfg *const *cfgs, uint32_t n,
+                        const uint32_t *first, const bool *taken, bool *open)
 {
-    uint32_t words = mg_bits_words(n);
-    uint64_t *reached = find_reached(m, funcs, cfgs, n, taken);
     for (uint32_t f = 0; f < n; f++) {
         const struct mg_cfg *c = cfgs[f];
         uint64_t *behind = mg_xcalloc(mg_bits_words(c->n_blocks) + 1, sizeof *behind);
-        for (uint32_t b = 0; b < c->n_blocks; b++)
-            for (uint32_t k = 1; k < n && calls(m, c->blocks[b].last); k++) {
-                if (!mg_has(reached + k * words, k) || !mg_call_enters(m, c->blocks[b].last, funcs[k], taken)) continue;
-                MG_EACH_EDGE(&c->succ, b, e) mg_put(behind, c->succ.to[e]);
-            }
+        for (uint32_t b = 0; b < c->n_blocks; b++) {
+            if (!calls(m, c->blocks[b].last) || !mg_call_enters(m, c->blocks[b].last, k, taken)) continue;
+            MG_EACH_EDGE(&c->succ, b, e) mg_put(behind, c->succ.to[e]);
+        }
         mg_graph_close(&c->succ, behind, NULL);
         for (uint32_t b = 0; b < c->n_blocks; b++) open[first[f] + b] |= mg_has(behind, b);
         free(behind);
     }
-    free(reached);
+}
+
+/* Lanes of several depths may be together where a recursive function ends, and part there. */
+static void open_behind_recursion(const struct mg_module *m, const mg_id *funcs, struct mg_cfg *const *cfgs, uint32_t n,
+                                  const uint32_t *first, const bool *taken, bool *open)
+{
+    struct mg_arena a = {0};
+    struct mg_graph g = calls_of(&a, m, funcs, cfgs, n, taken);
+    uint64_t *reached = mg_arena_array(&a, uint64_t, mg_bits_words(n) + 1);
+    for (uint32_t k = 1; k < n; k++) {
+        mg_graph_after(&g, k, reached, NULL);
+        if (mg_has(reached, k)) open_behind(m, funcs[k], cfgs, n, first, taken, open);
+    }
+    mg_arena_release(&a);
 }
 
 static bool is_called_open(const struct mg_module *m, struct mg_cfg *const *cfgs, uint32_t n_funcs,

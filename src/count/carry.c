@@ -260,27 +260,26 @@ static uint32_t field_width(const struct mg_carry *y, const struct mg_rfunc *ker
     return width;
 }
 
-/* A counter behind the plan's: that of warps of the block of so many that are reached. */
-static struct mg_count warps_of(const struct mg_rfunc *f, uint32_t i)
-{
-    uint32_t b = 0;
-    for (; b < f->x.c->n_blocks; b++)
-        if (f->x.c->reachable[b] && !i--) break;
-    return (struct mg_count){.kind = MG_COUNT_BLOCK, .block = b, .width = mg_count_block_width(f->plan, b)};
-}
-
-/* Counters of one function, with fields so wide; its registers are cells of its own but for the bits. */
+/* Counters of one function, with fields so wide; its registers are cells of its own but for the bits. Those of warps
+ * stand behind the plan's, in the order of their blocks. */
 static void place_own(struct mg_carry *y, struct mg_rfunc *f, uint32_t width)
 {
-    uint32_t n_fields = 0, cell = 0, each = 32 / width;
+    uint32_t n_fields = 0, cell = 0, each = 32 / width, b = 0;
     f->n = f->plan->n;
-    for (uint32_t b = 0; f->o->warps && b < f->x.c->n_blocks; b++) f->n += f->x.c->reachable[b];
+    for (uint32_t i = 0; f->o->warps && i < f->x.c->n_blocks; i++) f->n += f->x.c->reachable[i];
     f->n_measured = f->n;
     free(f->counters);
     f->counters = mg_xcalloc(f->n + 1, sizeof *f->counters);
     for (uint32_t i = 0; i < f->n; i++) {
         struct mg_rc *c = &f->counters[i];
-        struct mg_count k = i < f->plan->n ? f->plan->list[i] : warps_of(f, i - f->plan->n);
+        struct mg_count k;
+        if (i < f->plan->n) {
+            k = f->plan->list[i];
+        } else {
+            while (!f->x.c->reachable[b]) b++;
+            k = (struct mg_count){.kind = MG_COUNT_BLOCK, .block = b, .width = mg_count_block_width(f->plan, b)};
+            b++;
+        }
         c->kind = kind_of(y, f, &k);
         c->why = y->times[f->x.ix] == 1 ? "travels with a call that is made once" : "travels with its calls";
         if (c->kind == MG_RC_BIT) {

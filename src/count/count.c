@@ -26,6 +26,14 @@ mg_id mg_rc_tp(struct mg_rfunc *f, unsigned i)
     return mg_rc_temp(f, &f->t.p[i], "__mg_p", MG_TYPE_pred);
 }
 
+struct mg_opnd mg_rc_pair(struct mg_rfunc *f, mg_id low, mg_id high)
+{
+    struct mg_module *m = f->x.m;
+    mg_id pair = mg_opnd_alloc(m, 2);
+    m->opnds.at[pair] = mg_o_reg(low), m->opnds.at[pair + 1] = mg_o_reg(high);
+    return (struct mg_opnd){.kind = MG_OPND_vec, .id = pair, .n = 2};
+}
+
 mg_id mg_rc_label(struct mg_rfunc *f)
 {
     mg_id label = mg_module_add_label(f->x.m, f->x.func, "$__mg_flush");
@@ -170,9 +178,7 @@ void mg_rc_add_partial(struct mg_rfunc *f, const uint64_t *set, const struct mg_
 
 uint32_t mg_rc_n_led(const struct mg_rfunc *f)
 {
-    uint32_t n = 0;
-    for (uint32_t k = 0; k < f->warps.n_cohorts; k++) n += !mg_rc_is_entry(&f->warps.cohorts[k]);
-    return n;
+    return f->warps.n_cohorts - (f->warps.n_cohorts && mg_rc_is_entry(&f->warps.cohorts[0]));
 }
 
 /* First lanes of cohorts add once more, to counters of their own. */

@@ -311,9 +311,8 @@ static void add_groups(struct mg_rfunc *f, uint32_t at, mg_id low, mg_id high, m
     mg_id shift = mg_rc_t32(f, SHIFT), both = mg_rc_t64(f, 2);
     EMIT("mad.lo.u32", shift, i, 8, mg_o_imm(-8 * (int64_t)at));
     if (high) {
-        mg_id pair = mg_opnd_alloc(x->m, 2);
-        x->m->opnds.at[pair] = mg_o_reg(low), x->m->opnds.at[pair + 1] = mg_o_reg(high);
-        EMIT("mov.b64", both, ((struct mg_opnd){.kind = MG_OPND_vec, .id = pair, .n = 2}));
+        struct mg_opnd pair = mg_rc_pair(f, low, high);
+        EMIT("mov.b64", both, pair);
         EMIT("shr.u64", both, both, shift);
         EMIT("cvt.u32.u64", low, both);
     } else {
@@ -656,15 +655,13 @@ void mg_rc_settle(struct mg_rfunc *f)
 static void add_entry_cohort(struct mg_rfunc *f, const uint64_t *set)
 {
     struct mg_emit *x = &f->x;
-    uint32_t k = 0;
-    while (k < f->warps.n_cohorts && !mg_rc_is_entry(&f->warps.cohorts[k])) k++;
-    if (k == f->warps.n_cohorts) return;
+    if (!f->warps.n_cohorts || !mg_rc_is_entry(&f->warps.cohorts[0])) return;
     mg_id rest = mg_rc_t32(f, 5), p = mg_rc_tp(f, 1);
     EMIT("mov.u32", rest, mg_o_sreg(MG_SREG_ntid, 1));
     EMIT("and.b32", rest, rest, 31);
     EMIT("setp.ne.u32", p, rest, 0);
     struct mg_apart a = mg_rc_begin_apart(f, p);
-    mg_rc_add_partial(f, set, &f->warps.cohorts[k]);
+    mg_rc_add_partial(f, set, &f->warps.cohorts[0]);
     mg_rc_end_apart(f, a);
 }
 

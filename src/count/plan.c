@@ -114,30 +114,19 @@ static enum mg_count_width width_in(const struct mg_count_plan *p, uint32_t loop
 {
     const struct mg_loops *l = p->loops;
     const struct mg_ivs *v = p->ivs;
-    unsigned bits = 0;
+    unsigned bits;
+    bool below;
     if (loop == MG_NO_LOOP) return MG_WIDTH_BIT;
     if (latch && l->loops[loop].parent == MG_NO_LOOP && v->trips[loop] != MG_TRIPS_ANY) return MG_WIDTH_32;
-    bool below = false;
-    for (; loop != MG_NO_LOOP; loop = l->loops[loop].parent) {
-        if (v->trips[loop] == MG_TRIPS_ANY) return MG_WIDTH_64;
-        below |= v->trips[loop] == MG_TRIPS_BELOW;
-        bits += v->trip_bits[loop];
-    }
-    return bits + !below <= 32 ? MG_WIDTH_32 : MG_WIDTH_64;
+    return mg_ivs_most(v, l, loop, &bits, &below) && bits + !below <= 32 ? MG_WIDTH_32 : MG_WIDTH_64;
 }
 
 /* Does that happen at most MG_COUNT_FEW times, since the loops around it are rests of others? */
 static bool is_few(const struct mg_count_plan *p, uint32_t loop)
 {
-    unsigned bits = 0;
-    bool below = false;
-    if (loop == MG_NO_LOOP) return false;
-    for (; loop != MG_NO_LOOP; loop = p->loops->loops[loop].parent) {
-        if (p->ivs->trips[loop] == MG_TRIPS_ANY) return false;
-        below |= p->ivs->trips[loop] == MG_TRIPS_BELOW;
-        bits += p->ivs->trip_bits[loop];
-    }
-    return below && bits <= 2;
+    unsigned bits;
+    bool below;
+    return mg_ivs_most(p->ivs, p->loops, loop, &bits, &below) && below && bits <= 2;
 }
 
 enum mg_count_width mg_count_block_width(const struct mg_count_plan *p, uint32_t block)

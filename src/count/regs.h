@@ -46,7 +46,8 @@ struct mg_rc { /* a counter of one function while it runs */
 enum mg_warp_rule { MG_WR_NONE, MG_WR_LOWEST, MG_WR_COHORT };
 struct mg_rcohort {
     uint32_t begin;
-    uint32_t flag; /* counter that begins it; UINT32_MAX: lane 0 leads */
+    uint32_t
+        flag; /* counter that begins it; UINT32_MAX: it is the kernel's entry, which comes first where it is there */
     uint32_t at;
 };
 static inline bool mg_rc_is_entry(const struct mg_rcohort *q)
@@ -152,6 +153,7 @@ mg_id mg_rc_temp(struct mg_rfunc *f, mg_id *at, const char *name, enum mg_type t
 mg_id mg_rc_t32(struct mg_rfunc *f, unsigned i);
 mg_id mg_rc_t64(struct mg_rfunc *f, unsigned i);
 mg_id mg_rc_tp(struct mg_rfunc *f, unsigned i);
+struct mg_opnd mg_rc_pair(struct mg_rfunc *f, mg_id low, mg_id high); /* of 64 bits, from two registers of 32 */
 mg_id mg_rc_label(struct mg_rfunc *f);
 void mg_rc_put_label(struct mg_rfunc *f, mg_id label);
 void mg_rc_branch(struct mg_rfunc *f, mg_id p, bool not_p, mg_id label);

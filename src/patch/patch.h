@@ -258,7 +258,8 @@ bool mg_strip_goes_anywhere(struct mg_code_at *at);
  * parts lanes wherever it is called (patch/shared.c). */
 mg_id mg_strip_place(struct mg_code_at *at, uint32_t strip);
 void mg_place_add(struct mg_code_at *at, mg_id place, mg_id v);
-void mg_place_put_each(struct mg_code_at *at, mg_id place, mg_id k, mg_id v, mg_id some); /* several, each to its own */
+void mg_place_put_each(struct mg_code_at *at, mg_id place, struct mg_opnd k, struct mg_opnd v,
+                       mg_id some); /* several lanes, each to a cell of its own */
 void mg_place_put(struct mg_code_at *at, mg_id place, struct mg_opnd k, struct mg_opnd v, mg_id one);
 /* v (b32, at most 64) of the one lane here for which the predicate holds goes to the k-th cell. */
 void mg_strip_put(struct mg_code_at *at, uint32_t strip, uint32_t k, struct mg_opnd v, mg_id one);

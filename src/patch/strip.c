@@ -223,21 +223,17 @@ void mg_place_add(struct mg_code_at *at, mg_id place, mg_id v)
     add_far(at, place, mg_o_reg(v), some);
 }
 
-void mg_place_put_each(struct mg_code_at *at, mg_id place, mg_id k, mg_id v, mg_id some)
+void mg_place_put_each(struct mg_code_at *at, mg_id place, struct mg_opnd k, struct mg_opnd v, mg_id some)
 {
     mg_id apart = mg_code_temp(at, MG_TYPE_b32), to = mg_code_temp(at, MG_TYPE_b64);
     MG_PURE(at, "sub.u32", apart, k, mg_value_lane(at));
     MG_PURE(at, "mad.wide.s32", to, apart, 8, place);
-    add_far(at, to, mg_o_reg(v), some);
+    add_far(at, to, v, some);
 }
 
 void mg_place_put(struct mg_code_at *at, mg_id place, struct mg_opnd k, struct mg_opnd v, mg_id one)
 {
-    mg_id apart = mg_code_temp(at, MG_TYPE_b32), to = mg_code_temp(at, MG_TYPE_b64);
-    MG_PURE(at, "sub.u32", apart, k, mg_value_lane(at));
-    v = hidden(at, v);
-    MG_PURE(at, "mad.wide.s32", to, apart, 8, place);
-    add_far(at, to, v, one);
+    mg_place_put_each(at, place, k, hidden(at, v), one);
 }
 
 /* ---- tallies --------------------------------------------------------------------------------------------------- */

@@ -39,16 +39,12 @@ uint64_t mg_sum_most(const struct mg_code_at *at, struct mg_opnd v)
     if (v.kind != MG_OPND_imm) return UINT64_MAX;
     if (!mg_at_repeats(at)) return v.val;
     const struct mg_loops *l = mg_patch_loops(at->p, at->func_ix);
-    const struct mg_ivs *iv = mg_patch_ivs(at->p, at->func_ix);
-    uint32_t b = mg_cfg_block_of(mg_patch_cfg(at->p, at->func_ix), at->node), bits = 0;
-    bool below = false;
+    uint32_t b = mg_cfg_block_of(mg_patch_cfg(at->p, at->func_ix), at->node);
+    unsigned bits;
+    bool below;
     if (b == MG_NO_BLOCK || at->kind == MG_AT_EDGE || v.val != 1) return UINT64_MAX;
-    for (uint32_t k = l->loop_of[b]; k != MG_NO_LOOP; k = l->loops[k].parent) {
-        if (iv->trips[k] == MG_TRIPS_ANY) return UINT64_MAX;
-        below |= iv->trips[k] == MG_TRIPS_BELOW;
-        bits += iv->trip_bits[k];
-    }
-    return bits <= 32 ? ((uint64_t)1 << bits) - below : UINT64_MAX;
+    bool known = mg_ivs_most(mg_patch_ivs(at->p, at->func_ix), l, l->loop_of[b], &bits, &below);
+    return known && bits <= 32 ? ((uint64_t)1 << bits) - below : UINT64_MAX;
 }
 
 /* The sums that the code of a function adds to: bits first, then the most frequent. */

@@ -197,11 +197,13 @@ static void flush_each(struct mg_rfunc *f, const struct mg_flush *w)
 
 static void local_flush(struct mg_rfunc *f, const struct mg_flush *w)
 {
-    mg_id slow = mg_rc_label(f), done = mg_rc_label(f);
-    if (f->redux && f->local.n_words && f->local.n_words <= MOST_UNROLLED) {
-        flush_whole(f, w, slow);
-        mg_rc_branch(f, 0, false, done);
+    if (!f->redux || !f->local.n_words || f->local.n_words > MOST_UNROLLED) {
+        flush_each(f, w);
+        return;
     }
+    mg_id slow = mg_rc_label(f), done = mg_rc_label(f);
+    flush_whole(f, w, slow);
+    mg_rc_branch(f, 0, false, done);
     mg_rc_put_label(f, slow);
     flush_each(f, w);
     mg_rc_put_label(f, done);

@@ -35,15 +35,14 @@ static void wide_take(struct mg_kinds *k, const struct mg_wanted *w)
 static void add_guarded(struct mg_rfunc *f, mg_id real)
 {
     struct mg_emit *x = &f->x;
-    mg_id guard = x->guard, low = mg_rc_t32(f, 5), high = mg_rc_t32(f, 6), one = mg_rc_t64(f, 0),
-          pair = mg_opnd_alloc(x->m, 2);
+    mg_id guard = x->guard, low = mg_rc_t32(f, 5), high = mg_rc_t32(f, 6), one = mg_rc_t64(f, 0);
     struct mg_opnd some = mg_o_imm(ONE >> 32), none = mg_o_imm(0);
     bool is_not = x->guard_not;
     mg_emit_guard(x, 0, false);
     EMIT("mov.b32", low, 0);
     EMIT("selp.b32", high, is_not ? none : some, is_not ? some : none, guard);
-    x->m->opnds.at[pair] = mg_o_reg(low), x->m->opnds.at[pair + 1] = mg_o_reg(high);
-    EMIT("mov.b64", one, ((struct mg_opnd){.kind = MG_OPND_vec, .id = pair, .n = 2}));
+    struct mg_opnd pair = mg_rc_pair(f, low, high);
+    EMIT("mov.b64", one, pair);
     EMIT("add.f64", real, real, one);
     mg_emit_guard(x, guard, is_not);
 }

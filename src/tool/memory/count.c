@@ -312,7 +312,7 @@ static void put_each(struct mg_memory_request *q, mg_id place, mg_id k, mg_id v,
         if (one)
             mg_place_put(q->at, place, R(k), R(v), p);
         else
-            mg_place_put_each(q->at, place, k, v, p);
+            mg_place_put_each(q->at, place, R(k), R(v), p);
         return;
     }
     EMIT("selp.u32", k, k, mg_value_lane(q->at), p);
