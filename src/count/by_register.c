@@ -4,7 +4,8 @@
  *   at most once in an activation     one bit of a packed register:   or.b32 K, K, bit
  *   in loops                          a register:                     add c, c, 1
  *   by an induction variable          nothing in the loop; at its entry  sub c, c, i;  at its exits  add c, c, i
- *   more than there are registers     a word of shared memory; where that cannot be, of local memory
+ *   more than there are registers     a word of shared memory; where that cannot be, 8 bits of a register in loops,
+ * else a word of local memory
  *
  * Code stands on edges of the CFG: behind the branch for the way that falls through, in a block of its
  * own for a cold one that is taken. Counters of 32 bits only where fewer than 2^32 events are proven.
@@ -225,8 +226,11 @@ static void plan_counters(const struct kernel *kernel, struct mg_rfunc *f)
     f->counters = mg_xcalloc(f->n + 1, sizeof *f->counters);
     struct mg_wanted *all = mg_xcalloc(f->n + 1, sizeof *all);
     for (uint32_t i = 0; i < p->n; i++)
-        all[i] = (struct mg_wanted){
-            .width = p->list[i].width, .rare = is_rare(f, &p->list[i]), .events = p->list[i].events, .counter = i};
+        all[i] = (struct mg_wanted){.width = p->list[i].width,
+                                    .rare = is_rare(f, &p->list[i]),
+                                    .events = p->list[i].events,
+                                    .counter = i,
+                                    .loop = p->list[i].kind == MG_COUNT_IV ? MG_NO_LOOP : mg_shared_loop(f, i)};
     uint32_t at = p->n;
     for (uint32_t b = 0; b < f->x.c->n_blocks; b++) {
         if (f->warps.rule[b] != MG_WR_LOWEST) continue;
@@ -236,7 +240,8 @@ static void plan_counters(const struct kernel *kernel, struct mg_rfunc *f)
         all[at] = (struct mg_wanted){.width = mg_count_block_width(p, b),
                                      .rare = has_inner(p, p->loops->loop_of[b]),
                                      .events = p->freq->block[b],
-                                     .counter = at};
+                                     .counter = at,
+                                     .loop = p->loops->loop_of[b]};
         at++;
     }
     if (f->calls.n_sources) add_sources(kernel, f);
@@ -356,6 +361,7 @@ static void emit_func(struct mg_carry *y, struct mg_rfunc *f)
         mg_rc_flush(f, NULL, 0, false, true);
     if (f->calls.carried) mg_carry_check(y, f);
     mg_shared_rounds(f);
+    mg_rc_fields_rounds(f);
 }
 
 /* ---- the kernel ------------------------------------------------------------------------------------------- */
@@ -465,6 +471,7 @@ static void release_func(struct mg_rfunc *f)
     free(f->counters);
     free(f->packed.banks);
     free(f->packed.cuts);
+    free(f->packed.in_loop);
     free(f->shared.ranges);
     free(f->warps.rule);
     free(f->warps.counter);

@@ -84,6 +84,7 @@ static void add_field(struct mg_rfunc *f, const struct bank *k, uint32_t w, mg_i
     if (!summed) {
         if (c->bit % 16) EMIT("shr.u32", pair, c->reg, 8);
         EMIT("and.b32", pair, c->bit % 16 ? pair : c->reg, 0x00ff00ff);
+        if (k->lead) EMIT("selp.b32", pair, pair, 0, k->lead);
         mg_flush_sum(f, pair, pair, 0);
     }
     if (c->bit >= 16)

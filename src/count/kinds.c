@@ -18,8 +18,10 @@ static int by_events(const void *a, const void *b)
 #define MOST_SENT                                                                                                      \
     6 /* registers of callees' counters that live on from call to call beside counters in shared memory                \
        */
-#define HANDED_OVER   6 /* for counters in loops, where warps hand registers over: producers of GEMMs are left 40 */
-#define FEW_REGISTERS 8 /* for counters in loops, where CTAs are as large: registers of native code are few */
+#define HANDED_OVER    6 /* for counters in loops, where warps hand registers over: producers of GEMMs are left 40 */
+#define MOST_FIELDS    (4 * MG_COUNTER_CELLS)
+#define FIELDS_IN_LOOP 4 /* whose rounds are counted for them: some five instructions in each */
+#define FEW_REGISTERS  8 /* for counters in loops, where CTAs are as large: registers of native code are few */
 
 /* Would it be one of 64 bits on which 32 do where rounds are counted? */
 static bool is_wide(const struct mg_rfunc *f, const struct mg_wanted *w)
@@ -181,6 +183,25 @@ static void choose_few(struct mg_rfunc *f, struct mg_wanted *rest, uint32_t n_re
     }
 }
 
+/* Where registers are too few and shared memory may take nothing, what counts in loops gets fields, four of which are a
+ * register: words of local memory cost most. */
+static void choose_fields(struct mg_kinds *z, struct mg_wanted *rest, uint32_t n_rest)
+{
+    struct mg_rfunc *f = z->f;
+    const struct mg_loops *l = f->plan->loops;
+    uint32_t wanted = z->cells;
+    for (uint32_t k = 0; k < n_rest; k++) wanted += cells_of(f, &rest[k], z->guarded);
+    if (z->shares || f->lone.is || wanted <= MG_COUNTER_CELLS) return;
+    uint32_t *n = mg_xcalloc(l->n_loops + 1, sizeof *n);
+    f->packed.in_loop = mg_xcalloc(l->n_loops + 1, sizeof *f->packed.in_loop);
+    for (uint32_t k = 0; k < n_rest; k++)
+        if (rest[k].loop != MG_NO_LOOP && l->loops[rest[k].loop].n_headers == 1) n[rest[k].loop]++;
+    for (uint32_t k = 0; k < l->n_loops; k++) f->packed.in_loop[k] = n[k] >= FIELDS_IN_LOOP;
+    for (uint32_t k = 0, left = MOST_FIELDS; left && k < n_rest; k++)
+        left -= rest[k].field = rest[k].loop != MG_NO_LOOP && f->packed.in_loop[rest[k].loop];
+    free(n);
+}
+
 /* Gives counters of the class slots from at on; returns the one behind. */
 static uint32_t place_class(struct mg_rfunc *f, enum mg_rc_kind kind, uint32_t at)
 {
@@ -222,7 +243,10 @@ static void place_slots(struct mg_rfunc *f, const struct mg_wanted *all, const s
             f->counters[rest[k].counter].bit = mg_rc_few(few++), f->counters[rest[k].counter].slot = word++;
     for (uint32_t i = n_own; i < f->n; i++)
         if (f->counters[i].kind != MG_RC_BIT) f->counters[i].slot += f->n_bits, word++;
-    for (uint32_t k = 0; k < n_rest; k++) place_one(&f->counters[rest[k].counter], &word, &local);
+    for (uint32_t k = 0; k < n_rest; k++) /* fields of a register one behind the other */
+        if (rest[k].field) place_one(&f->counters[rest[k].counter], &word, &local);
+    for (uint32_t k = 0; k < n_rest; k++)
+        if (!rest[k].field) place_one(&f->counters[rest[k].counter], &word, &local);
     for (uint32_t i = 0; i < n_own; i++) /* what happens once, and no bit is free */
         if (all[i].width == MG_WIDTH_BIT) place_one(&f->counters[i], &word, &local);
     f->local.n_words = local - f->n_bits - f->n_words;
@@ -303,6 +327,7 @@ void mg_rc_assign_kinds(struct mg_rfunc *f, const struct mg_wanted *all)
     bool *guarded = choose_guarded(f, rest, n_rest);
     z.guarded = guarded;
     choose_most(&z, rest, n_rest);
+    choose_fields(&z, rest, n_rest);
     z.need = 1;
     for (uint32_t i = 0; i < n_own; i++)
         if (!placed[i] && all[i].width == MG_WIDTH_BIT) mg_storage_choose(&z, &all[i]);

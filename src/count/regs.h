@@ -25,7 +25,8 @@ enum mg_rc_kind { /* storage classes (storage/storage.h) */
                   MG_RC_FLAG,   /* at most once, when there are too many for registers: a byte of local memory */
                   MG_RC_SHARED, /* a word of the CTA's shared memory (count/shared.c) */
                   MG_RC_FEW,    /* at most MG_COUNT_FEW times: 2 bits of a packed register */
-                  MG_RC_FIELD,  /* a few bits of a register that travels with calls (count/carry.c) */
+                  MG_RC_FIELD,  /* 8 bits of a register, in loops (storage/few.c); a few of one that travels with calls
+                                 * (count/carry.c) */
                   MG_RC_ALONE,  /* added to memory at each event (count/alone.c) */
                   MG_RC_KINDS,
 };
@@ -35,7 +36,7 @@ struct mg_rc { /* a counter of one function while it runs */
     mg_id reg;       /* BIT: the packed register */
     uint32_t bit;    /* BIT, FEW, FIELD: position in it */
     uint32_t width;  /* FEW, FIELD: its bits; of a field 8 where lanes are summed */
-    uint32_t cell;   /* of a counter that travels: the register in which it does */
+    uint32_t cell;   /* FIELD: number of the register; of any counter that travels: that in which it does */
     bool small;      /* never as much as 2^27 in a lane */
     bool real;       /* 64: the register is a double, counted up from 2^52, so that its lower bits are the count */
     bool guarded;    /* that is so because rounds are counted (mg_shared_rounds) */
@@ -62,7 +63,10 @@ struct mg_rc_packed {
     mg_id *banks;
     uint32_t n_banks; /* registers of bits */
     mg_id few;
-    uint32_t n_few;         /* the first words are fields of that register */
+    uint32_t n_few; /* the first words are fields of that register */
+    mg_id fields;   /* the first register of fields of 8 bits */
+    uint32_t n_fields;
+    bool *in_loop;          /* by loop: fields count what happens there and in no loop inside */
     uint32_t *cuts, n_cuts; /* blocks at whose head the register of bits is saved (saved.c) */
     uint32_t saved_off;     /* of saved banks in local memory */
     mg_id saved_at;         /* register: 4 times the number of the one at hand */
@@ -326,14 +330,17 @@ void mg_rc_clear(struct mg_rfunc *f, const uint64_t *set);
  * anything. */
 void mg_rc_flush(struct mg_rfunc *f, const uint64_t *set, mg_id guard, bool guard_not, bool look);
 void mg_rc_flush_lanes(struct mg_rfunc *f, const uint64_t *set);
+/* Code that counts the rounds of loops in which fields count, and empties these in time (count/spill.c). */
+void mg_rc_fields_rounds(struct mg_rfunc *f);
 /* In front of x.at: fields that could not take another 127 events go to memory (count/spill.c). */
 void mg_rc_spill_fields(struct mg_rfunc *f, struct mg_carry *y);
-/* A counter that wants a place (count/kinds.c). rare: not in an innermost loop. */
+/* A counter that wants a place (count/kinds.c). rare: not in an innermost loop; loop: the innermost one in which it
+ * counts at most one event a round, MG_NO_LOOP: there is none; few, field: a small field, one of 8 bits is for it. */
 struct mg_wanted {
     enum mg_count_width width;
-    bool rare, few;
+    bool rare, few, field;
     double events;
-    uint32_t counter;
+    uint32_t counter, loop;
 };
 /* Gives each counter its kind and slot. */
 void mg_rc_assign_kinds(struct mg_rfunc *f, const struct mg_wanted *all);

@@ -23,13 +23,7 @@
  * them and behind (an application that writes past its arrays hits those first): stored when they are cleared,
  * looked at when they are drained; where one is not what it was the launch's context block is told, and it has no
  * counts. What lies behind moves by whole kilobytes, so that it is aligned as ever: programs read arrays of words by
- * fours because they happen to lie well.
- *
- * Warps in functions whose counters travel (`warps=on`) are counted in such words, too, by the lowest active lane:
- *
- *     event     old = atom.shared.add.u32 [counters + 4 * i], 1;  if (old == 2^31 - 1) 2^31 from there to memory
- *
- * since their rounds are nobody's who could count them. */
+ * fours because they happen to lie well. */
 #include "count/storage/storage.h"
 
 #include <stdio.h>

@@ -884,6 +884,46 @@ MG_TEST(tool_storage_in_front)
     MG_CHECK(!n_bits && (n_words > 100 || MG_TEST_PART > 1));
 }
 
+/* Many counters in loops, nested and one behind the other, of which lanes leave early and in pieces: bytes of
+ * registers, which some lanes fill up several times. */
+MG_TEST(tool_blocks_fields)
+{
+    static const char *const some[] = {"counters=register,sm=90", "counters=register,warps=off,scope=warp",
+                                       "counters=register,sm=90,shards=2"};
+    struct mg_buf b = MG_BUF_INIT;
+    mg_buf_adds(&b,
+                HEAD ENTRY("k") GID "and.b32 %r4, %r1, 31; mul.lo.u32 %r4, %r4, 37; mov.u32 %r5, 0; mov.u32 %r6, 1;\n"
+                                    "L: and.b32 %r7, %r5, %r1; setp.eq.u32 %p1, %r7, 1021; @%p1 bra OUT;\n");
+    for (unsigned i = 0; i < 17; i++)
+        mg_buf_printf(
+            &b,
+            "shr.u32 %%r7, %%r6, %u; xor.b32 %%r7, %%r7, %%r1; and.b32 %%r7, %%r7, 1; setp.eq.u32 %%p1, %%r7, 0; @%%p1 bra A%u; mad.lo.u32 %%r6, %%r6, 69069, %u;\nA%u:\n",
+            i, i, 2 * i + 1, i);
+    mg_buf_adds(&b, "and.b32 %r8, %r6, 3;\nM:\n");
+    for (unsigned i = 0; i < 4; i++)
+        mg_buf_printf(
+            &b,
+            "shr.u32 %%r7, %%r6, %u; add.u32 %%r7, %%r7, %%r8; and.b32 %%r7, %%r7, 1; setp.eq.u32 %%p1, %%r7, 0; @%%p1 bra B%u; add.u32 %%r6, %%r6, %u;\nB%u:\n",
+            5 + i, i, 7 * i + 3, i);
+    mg_buf_adds(
+        &b,
+        "setp.ne.u32 %p1, %r8, 0; sub.u32 %r8, %r8, 1; @%p1 bra M; add.u32 %r5, %r5, 1; setp.lt.u32 %p1, %r5, %r4; @%p1 bra L;\n"
+        "OUT: st.global.u32 [%rd1], %r6; ret;\n}\n");
+    for (unsigned k = 0; k < MG_COUNT_OF(some); k++) {
+        struct run r;
+        if (run_both(&r, b.at, "k", 2, 72, 0, some[k])) {
+            MG_CHECK(strstr(r.text, "__mg_f") && !strstr(r.text, "__mg_locals"));
+            if (!strstr(some[k], "scope")) check_witness(&r, some[k]);
+            struct run class;
+            if (k == 1 && run_both(&class, b.at, "k", 2, 72, 0, "counters=class,warps=off,scope=warp"))
+                for (uint32_t i = 0; i < r.sites->n_blocks; i++) MG_CHECK_EQ(r.threads[i], class.threads[i]);
+            if (k == 1) release(&class);
+        }
+        release(&r);
+    }
+    mg_buf_release(&b);
+}
+
 /* A wait that goes to memory at once while registers still hold what is rarer: its place is not among theirs. */
 MG_TEST(tool_blocks_wait_among_registers)
 {

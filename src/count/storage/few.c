@@ -1,4 +1,5 @@
-/* Small fields: what happens at most MG_COUNT_FEW times in an activation is 2 bits of a packed register. */
+/* Small fields: what happens at most MG_COUNT_FEW times in an activation is 2 bits of a packed register. What happens
+ * in loops may be 8 bits of one, which spill.c empties in time. */
 #include "count/storage/storage.h"
 
 #define EMIT(...) EMIT_AT(x, __VA_ARGS__)
@@ -70,11 +71,39 @@ static void few_part(struct mg_rfunc *f, const struct mg_rc *c, mg_id d)
     EMIT("bfe.u32", d, c->reg, mg_o_imm(c->bit), mg_o_imm(c->width));
 }
 
+/* ---- fields of 8 bits -------------------------------------------------------------------------------- */
+
+static const char *field_holds(const struct mg_kinds *k, const struct mg_wanted *w)
+{
+    (void)k;
+    return w->field ? "rounds of its loop are counted, so a byte does" : NULL;
+}
+
+static void field_take(struct mg_kinds *k, const struct mg_wanted *w)
+{
+    struct mg_rc *c = &k->f->counters[w->counter];
+    c->width = 8;
+    c->bit = k->f->packed.n_fields % 4 * 8;
+    c->cell = k->f->packed.n_fields++ / 4;
+    k->cells += !c->bit;
+    k->f->n_words++;
+}
+
+static mg_id field_reg(struct mg_rfunc *f, struct mg_rc *c)
+{
+    if (!f->packed.fields)
+        f->packed.fields = mg_module_add_regs(f->x.m, f->x.func, "__mg_f", MG_TYPE_b32, (f->packed.n_fields + 3) / 4);
+    return f->packed.fields + c->cell;
+}
+
+/* The register's first field stands for all; of a call, one by one. */
 static void field_clear(struct mg_rfunc *f, const struct mg_rc *c, bool at_call)
 {
     struct mg_emit *x = &f->x;
-    (void)at_call;
-    if (!c->bit) EMIT("mov.u32", c->reg, 0); /* the register's first field stands for all */
+    if (at_call)
+        EMIT("and.b32", c->reg, c->reg, mg_o_imm(~(255u << c->bit)));
+    else if (!c->bit)
+        EMIT("mov.u32", c->reg, 0);
 }
 
 const struct mg_storage mg_storage_few = {.name = "few",
@@ -89,9 +118,12 @@ const struct mg_storage mg_storage_few = {.name = "few",
                                           .lane = few_lane,
                                           .part = few_part,
                                           .told = mg_storage_register};
-/* Fields that travel with calls are few's, wider: carry.c gives them out, spill.c empties them before they are full. */
+/* Those that travel with calls are given out by carry.c, and emptied by spill.c. */
 const struct mg_storage mg_storage_field = {.name = "field",
                                             .packed = true,
+                                            .holds = field_holds,
+                                            .take = field_take,
+                                            .reg = field_reg,
                                             .event = few_event,
                                             .clear = field_clear,
                                             .lane = few_lane,

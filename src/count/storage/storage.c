@@ -12,10 +12,10 @@ static const struct mg_storage *const classes[] = {
 };
 _Static_assert(MG_COUNT_OF(classes) == MG_RC_KINDS, "a class for each kind");
 /* In which order they are asked. What happens a bounded number of times goes first; then memory, which holds a counter
- * only when registers are full; then registers, the last of which holds anything. field is not asked: carry.c gives it
- * to functions whose counters travel. */
-static const enum mg_rc_kind order[] = {MG_RC_FEW,   MG_RC_ALONE, MG_RC_BIT, MG_RC_FLAG, MG_RC_SHARED,
-                                        MG_RC_LOCAL, MG_RC_64,    MG_RC_32,  MG_RC_CARRY};
+ * only when registers are full; then registers, the last of which holds anything. carry.c asks none: it gives field to
+ * functions whose counters travel. */
+static const enum mg_rc_kind order[] = {MG_RC_FEW,    MG_RC_ALONE, MG_RC_BIT, MG_RC_FLAG, MG_RC_FIELD,
+                                        MG_RC_SHARED, MG_RC_LOCAL, MG_RC_64,  MG_RC_32,   MG_RC_CARRY};
 
 uint32_t mg_storage_unasked;
 
