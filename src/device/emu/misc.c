@@ -9,12 +9,21 @@
 
 #define OP(o) ((const struct emu_op *)(const void *)(o))
 
-static void put(const struct emu_alu *o, char *regs, uint32_t mask, uint64_t v, uint64_t step)
+static void put(const struct emu_alu *o, char *regs, uint32_t mask, uint64_t v)
 {
-    if (OP(o)->flags & EMU_OF_WIDE)
-        EMU_FOR_LANES(i, mask)((uint64_t *)(regs + o->d))[i] = v + step * i;
+    const bool wide = OP(o)->flags & EMU_OF_WIDE;
+    uint64_t *d = (uint64_t *)(regs + o->d);
+    uint32_t *half = (uint32_t *)(regs + o->d);
+    if (mask == UINT32_MAX) /* vectors */
+        for (uint32_t i = 0; i < 32; i++)
+            if (wide)
+                d[i] = v;
+            else
+                half[i] = (uint32_t)v;
+    else if (wide)
+        EMU_FOR_LANES(i, mask) d[i] = v;
     else
-        EMU_FOR_LANES(i, mask)((uint32_t *)(regs + o->d))[i] = (uint32_t)(v + step * i);
+        EMU_FOR_LANES(i, mask) half[i] = (uint32_t)v;
 }
 
 void emu_mark_suspect(const struct emu_alu *o, char *regs, uint32_t mask)
@@ -26,12 +35,12 @@ void emu_mark_suspect(const struct emu_alu *o, char *regs, uint32_t mask)
 
 void emu_local_address(const struct emu_alu *o, char *regs, uint32_t mask)
 {
-    put(o, regs, mask, EMU_FRAME(regs)->local_at + (uint64_t)OP(o)->off, 0);
+    put(o, regs, mask, EMU_FRAME(regs)->local_at + (uint64_t)OP(o)->off);
 }
 
 void emu_param_address(const struct emu_alu *o, char *regs, uint32_t mask)
 {
-    put(o, regs, mask, (uint64_t)EMU_FRAME(regs)->params + (uint64_t)OP(o)->off, 0);
+    put(o, regs, mask, (uint64_t)EMU_FRAME(regs)->params + (uint64_t)OP(o)->off);
 }
 
 /* mode 1: from generic (.to). Global, constant and parameter addresses are generic already. */
@@ -104,7 +113,7 @@ void emu_clock(const struct emu_alu *o, char *regs, uint32_t mask)
     default:
         break;
     }
-    put(o, regs, mask, now, 0);
+    put(o, regs, mask, now);
 }
 
 void emu_fence(const struct emu_alu *o, char *regs, uint32_t mask)
