@@ -68,6 +68,28 @@ static void count_took(struct mg_code_at *at, mg_id begin, mg_id end, uint32_t c
     mg_cell_update(at, cell + cell_sum, R(took), MG_ONCE);
 }
 
+/* Reads the clock once this register of 32 bits is known; 0: at once. */
+static void read_when_known(struct mg_code_at *at, mg_id low, uint32_t bound, mg_id end)
+{
+    if (!low) {
+        read_clock(at, end);
+        return;
+    }
+    mg_id known = mg_code_temp(at, MG_TYPE_pred);
+    EMIT("setp.lt.u32", known, low, mg_o_imm(bound));
+    for (unsigned other = 0; other < 2; other++) {
+        mg_code_push_guard(at, known, other);
+        read_clock(at, end);
+        mg_code_pop_guard(at);
+    }
+}
+
+/* Software devices, which take probes by what they mean, do one instruction after another. */
+static bool runs_ahead(struct mg_patch *p)
+{
+    return !mg_patch_module(p)->marked;
+}
+
 /* A register that holds what was loaded: the first element that is kept. */
 static bool result_of(const struct mg_module *m, mg_id node, const struct mg_access *a, struct mg_opnd *out)
 {
@@ -88,18 +110,11 @@ static void count_load(struct mg_patch *p, const struct mg_patch_inst *i, struct
     mg_id guard = mg_node_guard(mg_patch_module(p), i->node, &negated);
     uint32_t cell = mg_patch_site(p, MG_SITE_INST, i->node, i->id, site_cells, MG_MERGE_SUM, note);
     struct mg_code_at *before = mg_at_before(p, i->node), *at = mg_at_after(p, i->node);
-    mg_id begin = mg_code_reg(before, MG_TYPE_b64), end = mg_code_temp(at, MG_TYPE_b64),
-          known = mg_code_temp(at, MG_TYPE_pred);
+    mg_id begin = mg_code_reg(before, MG_TYPE_b64), end = mg_code_temp(at, MG_TYPE_b64);
     read_clock(before, begin);
-    mg_id value = mg_value_wide(at, result), low = mg_code_temp(at, MG_TYPE_b32);
-    EMIT("cvt.u32.u64", low, value);
-    EMIT("setp.lt.u32", known, low, 0x40000000);
-    mg_code_push_guard(at, known, false);
-    read_clock(at, end);
-    mg_code_pop_guard(at);
-    mg_code_push_guard(at, known, true);
-    read_clock(at, end);
-    mg_code_pop_guard(at);
+    mg_id low = runs_ahead(p) ? mg_code_temp(at, MG_TYPE_b32) : 0;
+    if (low) EMIT("cvt.u32.u64", low, mg_value_wide(at, result));
+    read_when_known(at, low, 0x40000000, end);
     mg_code_push_guard(at, guard, negated);
     count_took(at, begin, end, cell);
     mg_code_pop_guard(at);
@@ -111,14 +126,8 @@ static void count_clock(struct mg_patch *p)
     uint32_t cell = mg_patch_site(p, MG_SITE_KERNEL, 0, 0, 1, MG_MERGE_MAX, note_kernel);
     struct mg_code_at *at = mg_at_entry(p, 0);
     mg_id begin = read_clock(at, mg_code_temp(at, MG_TYPE_b64)), end = mg_code_temp(at, MG_TYPE_b64),
-          known = mg_code_temp(at, MG_TYPE_pred), took = mg_code_temp(at, MG_TYPE_b64);
-    EMIT("setp.lt.u32", known, mg_value_lane(at), 16);
-    mg_code_push_guard(at, known, false);
-    read_clock(at, end);
-    mg_code_pop_guard(at);
-    mg_code_push_guard(at, known, true);
-    read_clock(at, end);
-    mg_code_pop_guard(at);
+          took = mg_code_temp(at, MG_TYPE_b64);
+    read_when_known(at, runs_ahead(p) ? mg_value_lane(at) : 0, 16, end);
     EMIT("sub.u64", took, end, begin);
     EMIT("not.b64", took, took);
     mg_cell_update(at, cell, R(took), MG_ONCE);

@@ -11,16 +11,13 @@
 
 static void put(const struct emu_alu *o, char *regs, uint32_t mask, uint64_t v)
 {
-    const bool wide = OP(o)->flags & EMU_OF_WIDE;
+    const bool wide = OP(o)->flags & EMU_OF_WIDE, all = mask == UINT32_MAX;
     uint64_t *d = (uint64_t *)(regs + o->d);
     uint32_t *half = (uint32_t *)(regs + o->d);
-    if (mask == UINT32_MAX) /* vectors */
-        for (uint32_t i = 0; i < 32; i++)
-            if (wide)
-                d[i] = v;
-            else
-                half[i] = (uint32_t)v;
-    else if (wide)
+    for (uint32_t i = 0; all && wide && i < 32; i++) d[i] = v;
+    for (uint32_t i = 0; all && !wide && i < 32; i++) half[i] = (uint32_t)v;
+    if (all) return;
+    if (wide)
         EMU_FOR_LANES(i, mask) d[i] = v;
     else
         EMU_FOR_LANES(i, mask) half[i] = (uint32_t)v;
