@@ -92,6 +92,7 @@ enum cpu_kind {
     CPU_ATOM,  /* of 32 bits in shared memory, of 32 and 64 in global; sub: enum emu_atom */
     CPU_CVTA,  /* of shared memory; mode 1: .to */
     CPU_ACTIVEMASK,
+    CPU_CLOCK,   /* mode 1: its upper half */
     CPU_COUNT,   /* of inserted code: counts; s[0]: a register is added */
     CPU_REQUEST, /* of inserted code: what lanes ask for at the addresses s[0], of memory `space`, `bytes` each */
     CPU_CARRIED, /* of inserted code: which values lanes carry, s[0], of `bytes`, in the order `mode`; s[1]: what they
@@ -325,12 +326,13 @@ typedef uint32_t (*cpu_code_fn)(struct cpu_call *c, uint64_t *counts); /* counts
 
 struct cpu_host { /* what compiled code calls */
     void (*sync)(const struct emu_op *op, char *regs, uint32_t mask);
+    uint64_t (*clock)(void);
 };
 
 /* ---- the plugin ------------------------------------------------------------------------------- */
 
 #define CPU_PLUGIN_VERSION                                                                                             \
-    ((uint32_t)(14 + sizeof(struct cpu_func) * 16 + sizeof(struct cpu_reg) * 8192 +                                    \
+    ((uint32_t)(15 + sizeof(struct cpu_func) * 16 + sizeof(struct cpu_reg) * 8192 +                                    \
                 sizeof(struct cpu_call) * 1048576)) /* both sides have the same structs */
 #define CPU_SYMBOL "mg_warps"                       /* of the object's function: a cpu_code_fn */
 struct cpu_plugin {

@@ -14,7 +14,7 @@ static void sync_exec(const struct emu_op *op, char *regs, uint32_t mask)
     emu_sync_exec(&part, 1, mask);
 }
 
-static const struct cpu_host host = {sync_exec};
+static const struct cpu_host host = {sync_exec, mg_now_ns};
 
 static void begin(struct emu_launch *l)
 {

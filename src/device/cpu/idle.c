@@ -41,6 +41,7 @@ bool cpu_only_computes(const struct cpu_inst *in)
     case CPU_ATOM:
     case CPU_FENCE:
     case CPU_ACTIVEMASK:
+    case CPU_CLOCK:
     case CPU_REQUEST:
     case CPU_CARRIED:
         return false;

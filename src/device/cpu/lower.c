@@ -330,6 +330,12 @@ static void lower_destination(const struct lowering *l)
     l->in->d = reg(l, l->op->a.d);
 }
 
+static void lower_clock(const struct lowering *l)
+{
+    lower_destination(l);
+    l->in->mode = emu_clock_shift((uint64_t)l->op->a.imm) != 0;
+}
+
 static void lower_unary(const struct lowering *l)
 {
     l->in->d = reg(l, l->op->a.d);

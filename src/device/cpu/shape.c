@@ -318,6 +318,7 @@ static struct value lane_result(struct shapes *z, const struct cpu_inst *in, uin
         return is_flat(a) && is_flat(b) ? linear(0, a.halves || b.halves) : vary;
     case CPU_PARAM:
     case CPU_ACTIVEMASK:
+    case CPU_CLOCK:
         return linear(0, false);
     case CPU_PURE: {
         bool flat = true, halves = false;

@@ -506,6 +506,7 @@ struct emu_frame *emu_frame_push(struct emu_warp *w, struct emu_func *fn, struct
                                  const struct emu_op *call, uint32_t mask);
 void emu_frame_drop(struct emu_frame *f);
 void emu_frame_fill_sregs(struct emu_frame *f);
+unsigned emu_clock_shift(uint64_t sreg); /* misc.c: to the half of the clock that the register holds */
 void emu_deadlock(struct emu_cta *c) MG_NORETURN;
 
 /* cluster.c: waiting that ends when memory or the cluster says so, and the cluster's shared memory */

@@ -98,19 +98,15 @@ void emu_isspacep(const struct emu_alu *o, char *regs, uint32_t mask)
     *d = (*d & ~mask) | (r & mask);
 }
 
-/* mode: enum mg_sreg. Clocks tick in nanoseconds of the host's monotonic clock. */
+unsigned emu_clock_shift(uint64_t sreg)
+{
+    return sreg == MG_SREG_clock_hi || sreg == MG_SREG_globaltimer_hi ? 32 : 0;
+}
+
+/* imm: enum mg_sreg. Clocks tick in nanoseconds of the host's monotonic clock. */
 void emu_clock(const struct emu_alu *o, char *regs, uint32_t mask)
 {
-    uint64_t now = mg_now_ns();
-    switch (o->imm) {
-    case MG_SREG_clock_hi:
-    case MG_SREG_globaltimer_hi:
-        now >>= 32;
-        break;
-    default:
-        break;
-    }
-    put(o, regs, mask, now);
+    put(o, regs, mask, mg_now_ns() >> emu_clock_shift((uint64_t)o->imm));
 }
 
 void emu_fence(const struct emu_alu *o, char *regs, uint32_t mask)

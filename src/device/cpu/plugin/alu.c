@@ -577,6 +577,14 @@ bool emit_move(struct emit *e)
         if (in->d) put(e, in->d, e->f->regs[in->d - 1].shape.varying ? emit_splat(e, m) : NULL, m, m);
         return true;
     }
+    if (in->kind == CPU_CLOCK) {
+        val now = emit_clock(e);
+        if (in->mode) now = LLVMBuildLShr(B, now, LLVMConstInt(e->t.i64, 32, false), "");
+        if (!in->d) return true;
+        if (e->f->regs[in->d - 1].cls == EMU_W) now = LLVMBuildTrunc(B, now, e->t.i32, "");
+        put(e, in->d, e->f->regs[in->d - 1].shape.varying ? emit_splat(e, now) : NULL, now, now);
+        return true;
+    }
     if (in->kind == CPU_UNPACK) {
         for (int k = 0; k < 2; k++) {
             uint32_t d = k ? in->d2 : in->d;

@@ -163,6 +163,13 @@ static val named_by_all(struct emit *e, uint32_t reg, val active)
     return members;
 }
 
+/* Of struct cpu_host. */
+static val host_function(struct emit *e, size_t at)
+{
+    val host = emit_field(e, e->t.ptr, offsetof(struct cpu_call, host));
+    return LLVMBuildLoad2(B, e->t.ptr, emit_at(e, host, (uint32_t)at), "");
+}
+
 void emit_sync(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
@@ -193,8 +200,7 @@ void emit_sync(struct emit *e)
     }
     each_reg(e, in, emit_spill);
     each_written(e, in, before_write);
-    val host = emit_field(e, e->t.ptr, offsetof(struct cpu_call, host));
-    val fn = LLVMBuildLoad2(B, e->t.ptr, emit_at(e, host, offsetof(struct cpu_host, sync)), "");
+    val fn = host_function(e, offsetof(struct cpu_host, sync));
     LLVMTypeRef args_t[3] = {e->t.ptr, e->t.ptr, e->t.i32};
     val args[3] = {emit_op_address(e), emit_regs(e), active};
     emit_tell_place(e);
@@ -204,6 +210,12 @@ void emit_sync(struct emit *e)
         LLVMBuildBr(B, next);
         LLVMPositionBuilderAtEnd(B, next);
     }
+}
+
+val emit_clock(struct emit *e)
+{
+    return LLVMBuildCall2(B, LLVMFunctionType(e->t.i64, NULL, 0, 0), host_function(e, offsetof(struct cpu_host, clock)),
+                          NULL, 0, "");
 }
 
 LLVMBasicBlockRef emit_call_unless(struct emit *e, val ok)

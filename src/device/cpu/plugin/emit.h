@@ -353,6 +353,7 @@ void emit_memory(struct emit *e);
 void emit_call(struct emit *e);
 /* The emulator's function where not `ok`. Result: where both go on; code that follows is that of the other way. */
 LLVMBasicBlockRef emit_call_unless(struct emit *e, val ok);
+val emit_clock(struct emit *e);       /* the host's, of 64 bits; loads and stores stay on their side of it */
 val emit_active_bits(struct emit *e); /* of the lanes that take part, a word */
 void emit_sync(struct emit *e);
 void emit_end(struct emit *e);
