@@ -269,7 +269,7 @@ static bool write_text(struct mg_body *b, bool for_any)
         c->launches = mg_kernel_launches(c->m, c->kernel);
     } else
         ok = instrument(v, t, &d);
-    v->fitted = ok && t->fitted;
+    v->fitted = ok && t->fitted, v->fewer = ok ? t->fewer : 0;
     if (t) mg_twin_free(t);
     mg_diag_release(&d);
     return ok;

@@ -99,6 +99,7 @@ struct mg_twin {
     uint32_t registers;      /* of a thread of the native code, */
     uint32_t most_registers; /* with which as many of that launch's CTAs fit at once as natively; 0: not known */
     bool must_fit;           /* it may need that */
+    uint32_t fewer;          /* registers to have where a later launch needs room for more CTAs; 0: as it is */
     bool fitted;             /* its text would be another one for another launch, or with more known of it */
     bool keeps_lanes;        /* lanes meet in it where they meet natively: which ones run together is told of it */
     mg_id ctx_param;         /* var: hidden parameter of the kernel */

@@ -61,7 +61,7 @@ uint32_t mg_patch_groups(struct mg_patch *p, bool one_width, const struct mg_acc
                          const uint32_t **group_of)
 {
     const struct mg_patch_inst *insts;
-    uint32_t n = mg_patch_insts(p, &insts), n_groups = 0, n_open = 0;
+    uint32_t n = mg_patch_insts(p, &insts), n_groups = 0, n_open = 0, window = 0;
     struct mg_access_group *list = mg_arena_array(&p->scratch, struct mg_access_group, n + 1);
     uint32_t *of = mg_arena_array(&p->scratch, uint32_t, n + 1);
     struct open_group open[MOST_OPEN];
@@ -70,8 +70,8 @@ uint32_t mg_patch_groups(struct mg_patch *p, bool one_width, const struct mg_acc
         struct open_group g = {.at = n_groups};
         int64_t off = 0;
         of[i] = UINT32_MAX;
-        if (i && insts[i].id != insts[i - 1].id) n_open = 0;
-        if (parts_lanes(p->all->m, insts[i].node)) n_open = 0; /* beyond it other lanes may be together */
+        bool parts = parts_lanes(p->all->m, insts[i].node); /* beyond it other lanes may be together */
+        if (parts || (i && insts[i].id != insts[i - 1].id)) n_open = 0, window++;
         if (!mg_access_of(p->all->m, insts[i].node, &a)) continue;
         g.bytes = (uint32_t)a.bytes * a.vec;
         bool based = a.space != MG_SPACE_generic && !a.is_async && find_base(p, &insts[i], &a, &g, &off);
@@ -97,7 +97,10 @@ uint32_t mg_patch_groups(struct mg_patch *p, bool one_width, const struct mg_acc
                                                     .from = off,
                                                     .low = off,
                                                     .end = end,
-                                                    .n = 1};
+                                                    .n = 1,
+                                                    .window = window,
+                                                    .guard = g.guard,
+                                                    .guard_not = g.guard_not};
         if (l)
             open[k].at = g.at;
         else if (based && n_open < MOST_OPEN)

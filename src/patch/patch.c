@@ -8,7 +8,14 @@
 
 #include "pass/priv.h"
 
-enum { MOST_CELLS = 1 << 22, MOST_ENTRIES = 1 << 20 };
+enum {
+    MOST_CELLS = 1 << 22,
+    MOST_ENTRIES = 1 << 20,
+    REGISTERS = 65536,    /* of a multiprocessor */
+    MOST_REGISTERS = 255, /* of a thread */
+    SPILLED = 32, /* registers that may lie in local memory: with all threads there they stay in the first cache */
+    MANY_REGISTERS = 96 /* with fewer warps than that leaves, nothing is gained any more */
+};
 
 void mg_patch_refuse(struct mg_patch *p, enum mg_err err, const char *fmt, ...)
 {
@@ -268,7 +275,54 @@ void mg_patch_near(struct mg_patch *p)
     p->near.wanted = true;
 }
 
-void mg_patch_few_registers(struct mg_patch *p, uint32_t least)
+uint32_t mg_patch_room(struct mg_patch *p)
+{
+    struct mg_twin *t = p->all->twin;
+    uint32_t most = t->must_fit ? MG_MIN(t->most_registers, (uint32_t)MOST_REGISTERS) : 0;
+    if (!t->registers || most <= t->registers) return 0;
+    t->fitted = true;
+    return most - t->registers;
+}
+
+/* As many as leave room for as many CTAs of the launch as n do. */
+static uint32_t for_as_many(const struct mg_twin *t, uint32_t n)
+{
+    uint32_t threads = (t->threads + 31) / 32 * 32, ctas = threads ? REGISTERS / (n * threads) : 0;
+    return ctas ? MG_MIN(REGISTERS / (ctas * threads) / 8 * 8, (uint32_t)MOST_REGISTERS) : n;
+}
+
+/* As the native code has them, and some; more, where what is kept in loops would not be in the cache. Where all CTAs of
+ * the launch that the twin is made for run at once and leave room for more, that many: fewer would gain nothing. One of
+ * few numbers, so that launches of like sizes share texts.
+ */
+static uint32_t registers_for(struct mg_twin *t, uint32_t least, uint32_t kept)
+{
+    static const uint8_t sizes[] = {255, 168, 128, 96, 80, 64, 56, 48, 40};
+    uint32_t usual = MG_MAX(least, (t->registers + 15) / 8 * 8),
+             hot = t->registers + kept > SPILLED ? (t->registers + kept - SPILLED + 7) / 8 * 8 : 0;
+    usual = MG_MIN(MG_MAX(usual, MG_MIN(hot, (uint32_t)MANY_REGISTERS)), (uint32_t)MOST_REGISTERS);
+    uint32_t whole = for_as_many(t, usual);
+    if (whole > usual) t->fitted = true, t->fewer = usual, usual = whole;
+    for (uint32_t i = 0; t->must_fit && i < MG_COUNT_OF(sizes); i++) {
+        if (sizes[i] > t->most_registers || sizes[i] <= usual) continue;
+        t->fitted = true;
+        if (!t->fewer) t->fewer = usual;
+        return sizes[i];
+    }
+    return usual;
+}
+
+/* Blocks in loops, which have counters of their own; strips. */
+static uint32_t kept_beside(struct mg_patch *p)
+{
+    const struct mg_loops *l = mg_patch_loops(p, 0);
+    const struct mg_cfg *c = p->all->sites->cfgs[0];
+    uint32_t n = p->own[0].n_strip_regs;
+    for (uint32_t b = 0; b < c->n_blocks; b++) n += l->loop_of[b] != MG_NO_LOOP;
+    return n;
+}
+
+void mg_patch_few_registers(struct mg_patch *p, uint32_t least, uint32_t kept)
 {
     struct mg_twin *t = p->all->twin;
     struct mg_func *f = &p->all->m->funcs.at[t->kernel];
@@ -278,7 +332,7 @@ void mg_patch_few_registers(struct mg_patch *p, uint32_t least)
     struct mg_module *m = p->all->m;
     char text[32];
     uint32_t first = m->directives.n;
-    f->maxnreg = MG_MIN(MG_MAX(least, (t->registers + 15) / 8 * 8), 255u);
+    f->maxnreg = registers_for(t, least, kept ? kept + kept_beside(p) : 0);
     for (uint32_t i = 0; i < f->n_directives; i++) {
         struct mg_directive d = m->directives.at[f->first_directive + i];
         *mg_vec_push(&m->directives) = d;

@@ -79,6 +79,8 @@ struct mg_access_group {
     uint32_t base;          /* SSA value of the register that all count from; 0: a variable, or a group of its own */
     int64_t from, low, end; /* constants: of the first; the lowest; behind the last byte */
     uint32_t n;
+    uint32_t window, guard; /* groups of one window and guard (SSA value; 0: none) are of the same lanes */
+    bool guard_not;
 };
 uint32_t mg_patch_groups(struct mg_patch *p, bool one_width, const struct mg_access_group **groups,
                          const uint32_t **group_of);
@@ -267,8 +269,10 @@ void mg_strip_put(struct mg_code_at *at, uint32_t strip, uint32_t k, struct mg_o
  * can be (on GPUs): pays where a thread adds to them more often than a few times. */
 void mg_patch_near(struct mg_patch *p);
 /* The twin is to do with so many registers, or few more than the native code has where that is known: for code that
- * rarely runs and needs many. */
-void mg_patch_few_registers(struct mg_patch *p, uint32_t least);
+ * rarely runs and needs many. kept: registers that the tool keeps in loops, beside strips. At the end of instrument. */
+void mg_patch_few_registers(struct mg_patch *p, uint32_t least, uint32_t kept);
+/* Registers beyond the native code's that the launch leaves unused; 0: none, or not known. */
+uint32_t mg_patch_room(struct mg_patch *p);
 /* Adds 1, once a warp, to cell `first` + k of n (at most 32), whose rule is a sum; k: b32, below n, the same in all
  * lanes here. In loops a lane that is here keeps it, if the right one is. */
 void mg_tally_add(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k);

@@ -67,8 +67,8 @@ static void flush(struct mg_code_at *at, void *user)
 static bool may_keep(struct mg_code_at *at, uint32_t registers)
 {
     struct mg_patch_own *own = &at->p->own[at->func_ix];
-    if (own->n_strip_regs + registers > MOST_REGISTERS || !mg_at_repeats(at) ||
-        mg_patch_ends_elsewhere(at->p, at->func_ix))
+    if (own->n_strip_regs + registers > MG_MAX(mg_patch_room(at->p) / 4, (uint32_t)MOST_REGISTERS) ||
+        !mg_at_repeats(at) || mg_patch_ends_elsewhere(at->p, at->func_ix))
         return false;
     own->n_strip_regs += registers;
     return true;

@@ -48,11 +48,11 @@ uint64_t mg_sum_most(const struct mg_code_at *at, struct mg_opnd v)
 }
 
 /* The sums that the code of a function adds to: bits first, then the most frequent. */
-static uint32_t find_used(const struct mg_patch *p, uint32_t func_ix, struct mg_patch_sum_use *list)
+static uint32_t find_used(struct mg_patch *p, uint32_t func_ix, struct mg_patch_sum_use *list)
 {
     struct mg_patch_sum_use *all = mg_xcalloc(p->sums.n + 1, sizeof *all);
     const struct mg_freq *q = p->all->funcs[func_ix].freq;
-    uint32_t n = 0, n_bits = 0, cells = 0;
+    uint32_t n = 0, n_bits = 0, cells = 0, most = MG_MAX(mg_patch_room(p) / 2, (uint32_t)MOST_CELLS);
     for (uint32_t i = 0; i < p->spots.n; i++) {
         const struct mg_code_at *at = p->spots.at[i];
         if (at->func_ix != func_ix) continue;
@@ -77,7 +77,7 @@ static uint32_t find_used(const struct mg_patch *p, uint32_t func_ix, struct mg_
     for (uint32_t i = n_bits; i < n; i++) {
         uint32_t need = list[i].kind == MG_RC_64 ? 2 : 1;
         cells += need;
-        if (cells > MOST_CELLS) list[i].kind = MG_RC_LOCAL; /* from here on all: slots are in order of kinds */
+        if (cells > most) list[i].kind = MG_RC_LOCAL; /* from here on all: slots are in order of kinds */
     }
     free(all);
     return n;

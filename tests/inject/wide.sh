@@ -39,4 +39,9 @@ export EMU_GPU_TWIN=40
 unset EMU_GPU_WIDE
 one option 3 plain.ptx 4000
 TOOL=trace one text 3 plain.ptx 4000
+# A text that says how many registers there may be says as many as its first launch leaves; once more with few when one comes that lacks room.
+export EMU_GPU_TWIN=96
+TOOL=memory one room 2 plain.ptx 10
+TOOL=memory one tight 3 plain.ptx 10 9000 7 9000
+TOOL=memory one tight_first 2 plain.ptx 9000 10
 exit $failed

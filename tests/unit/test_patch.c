@@ -27,8 +27,10 @@ struct run { /* of kernel k, native and instrumented */
     uint64_t words[MG_CTX_N_WORDS];
     uint32_t grid, block, n;
     uint32_t sm, copies, registers /* of the native code; 0: not known */;
-    bool reduce, changes; /* changes: the tool alters what the kernel computes */
-    uint32_t *out;        /* of the twin */
+    uint32_t most_registers; /* that leave room for all CTAs of the launch, which run at once; 0: not known */
+    uint32_t cta;            /* threads of a CTA of that launch; likewise */
+    bool reduce, changes;    /* changes: the tool alters what the kernel computes */
+    uint32_t *out;           /* of the twin */
     char *text;
 };
 
@@ -51,7 +53,9 @@ static struct mg_twin *instrument(struct run *r, const struct mg_tool_use *uses,
         .size = sizeof o, .sm = r->sm, .max_copies = r->copies, .reduce = r->reduce, .passes = &passes};
     r->sites = mg_sites_new(r->m, k);
     bool ok = !mg_twin_new(r->m, k, &t, &d);
-    if (ok) t->registers = r->registers;
+    if (ok)
+        t->registers = r->registers, t->most_registers = r->most_registers, t->must_fit = r->most_registers != 0,
+        t->threads = r->cta;
     if (ok) t->m->marked = !r->reduce;
     ok = ok && !mg_tools_instrument(uses, n, r->sites, t, &o, &r->layout, &d);
     if (!ok) mg_test_fail(__FILE__, __LINE__, "%s", mg_diag_first(&d, MG_ERR_STATE));
@@ -322,11 +326,16 @@ MG_TEST(patch_rows_and_tallies)
     }
 }
 
+struct few {
+    uint32_t least, kept;
+};
+
 static enum mg_err few(const void *conf, struct mg_patch *p, struct mg_diag *d)
 {
-    (void)conf, (void)d;
-    mg_patch_few_registers(p, 40);
-    mg_patch_few_registers(p, 64); /* the first one holds */
+    const struct few *f = conf;
+    (void)d;
+    mg_patch_few_registers(p, f->least, f->kept);
+    mg_patch_few_registers(p, 250, 0); /* the first one holds */
     return MG_ERR_OK;
 }
 
@@ -334,15 +343,28 @@ MG_TEST(patch_few_registers)
 {
     static const struct mg_tool tool = {.name = "few", .instrument = few};
     static const struct {
-        uint32_t registers;
+        uint32_t registers, most, kept, threads;
         const char *want;
-    } cases[] = {{0, NULL}, {16, ".maxnreg 40\n"}, {33, ".maxnreg 48\n"}, {254, ".maxnreg 255\n"}};
+    } cases[] = {{0, 0, 0, 0, NULL},
+                 {16, 0, 0, 0, ".maxnreg 40\n"},
+                 {33, 0, 0, 0, ".maxnreg 48\n"},
+                 {254, 0, 0, 0, ".maxnreg 255\n"},
+                 {16, 32, 0, 0, ".maxnreg 40\n"}, /* the launch has no room */
+                 {16, 70, 0, 0, ".maxnreg 64\n"},
+                 {16, 512, 0, 0, ".maxnreg 255\n"},
+                 {32, 0, 64, 0, ".maxnreg 72\n"}, /* what is kept in loops, its two blocks among it */
+                 {32, 0, 200, 0, ".maxnreg 96\n"},
+                 {32, 128, 64, 0, ".maxnreg 128\n"},
+                 {16, 0, 0, 1024, ".maxnreg 64\n"}, /* one CTA, with as many */
+                 {16, 0, 0, 512, ".maxnreg 40\n"}};
     for (unsigned i = 0; i < MG_COUNT_OF(cases); i++) {
+        const struct few conf = {40, cases[i].kept};
         struct run *r = new_run(1, 32, 5);
-        r->registers = cases[i].registers;
-        if (run(r, loops, &(struct mg_tool_use){&tool, NULL}, 1)) {
+        r->registers = cases[i].registers, r->most_registers = cases[i].most, r->cta = cases[i].threads;
+        if (run(r, loops, &(struct mg_tool_use){&tool, &conf}, 1)) {
             MG_CHECK_EQ(strstr(r->text, ".maxnreg") != NULL, cases[i].want != NULL);
-            MG_CHECK(!cases[i].want || strstr(r->text, cases[i].want));
+            if (cases[i].want && !strstr(r->text, cases[i].want))
+                mg_test_fail(__FILE__, __LINE__, "case %u: no %s", i, cases[i].want);
         }
         drop(r);
     }

@@ -24,6 +24,7 @@ struct mg_gpu_body {
     char *text;         /* the twin's text changed for this device, NULL: as it is */
     unsigned cap;       /* registers that the twin was told to keep to; 0: none */
     bool capped;        /* tried */
+    bool tightened;     /* likewise, for the sake of more CTAs at once alone */
     bool early;         /* lets later kernels begin before it ends: its launch's own event would too */
     struct mg_gpu_fit fits[8];
     uint32_t n_fits;

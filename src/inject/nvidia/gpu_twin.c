@@ -535,17 +535,23 @@ static void narrow(struct mg_body *b)
     pthread_mutex_unlock(&again);
 }
 
-/* Once more with as many registers as the native number of CTAs leaves. */
-static bool load_capped(struct mg_body *b, const struct mg_shape *s, const struct mg_gpu_fit *f)
+/* As many registers as the native number of CTAs leaves. */
+static unsigned cap_of(const struct mg_gpu_fit *f)
+{
+    unsigned threads = (f->threads + 31) / 32 * 32, regs = attribute(CUDEV_MAX_REGISTERS_PER_MULTIPROCESSOR, 65536);
+    return regs / (threads * (unsigned)MG_MAX(f->native, 1)) / 8 * 8;
+}
+
+/* Once more with so many registers at most. */
+static bool load_capped(struct mg_body *b, const struct mg_shape *s, const struct mg_gpu_fit *f, unsigned cap,
+                        bool *done)
 {
     struct mg_gpu_body *g = b->gpu;
-    unsigned threads = (f->threads + 31) / 32 * 32, regs = attribute(CUDEV_MAX_REGISTERS_PER_MULTIPROCESSOR, 65536);
-    unsigned cap = regs / (threads * (unsigned)MG_MAX(f->native, 1)) / 8 * 8;
     void *twin = NULL;
     char why[400];
     bool ok = false;
     pthread_mutex_lock(&again);
-    if (!g->capped && cap >= 16) {
+    if (!*done && cap >= 16) {
         pthread_mutex_lock(&g->compiling);
         g->cap = cap;
         g->compiled = false;
@@ -556,7 +562,7 @@ static bool load_capped(struct mg_body *b, const struct mg_shape *s, const struc
         int mode = mg_capture_relax();
         ok = mg_gpu_may_load(b, s);
         if (ok) {
-            g->capped = true;
+            *done = true;
             ok = mg_gpu_load(b, &twin, why, sizeof why);
         }
         if (ok) replace(b, twin);
@@ -576,6 +582,17 @@ static bool may_cap(const struct mg_body *b, const struct mg_shape *s, const str
            (unsigned)f->native;
 }
 
+/* The text has registers for the launch that it was made for, which ran all CTAs at once: with fewer for one that
+ * lacks room. That is tried once. */
+static bool tighten(struct mg_body *b, const struct mg_shape *s, const struct mg_gpu_fit *f)
+{
+    struct mg_gpu_body *g = b->gpu;
+    if (!b->variant->fewer || g->tightened || g->cap || !is_starved(f, s) || !may_cap(b, s, f)) return false;
+    bool ok = load_capped(b, s, f, b->variant->fewer, &g->tightened);
+    g->tightened = true;
+    return ok;
+}
+
 /* Does nothing depend on how many of its CTAs run at once? */
 static bool waits_for_none(const struct mg_body *b, const struct mg_shape *s)
 {
@@ -591,9 +608,10 @@ enum mg_reason mg_gpu_why_not(struct mg_body *b, const struct mg_shape *s)
             narrow(b);
             f = fit_of(b, s, &room);
         }
+        if (tighten(b, s, f)) f = fit_of(b, s, &room);
         if (fits(f, s)) return MG_REASON_none;
         if (f->native == 0) return MG_REASON_none; /* the driver will say what is wrong with the launch */
-        if (attempt || !may_cap(b, s, f) || !load_capped(b, s, f)) {
+        if (attempt || !may_cap(b, s, f) || !load_capped(b, s, f, cap_of(f), &b->gpu->capped)) {
             if (!f->twin) return MG_REASON_too_many_registers;
             return waits_for_none(b, s) ? MG_REASON_none : MG_REASON_must_fit;
         }

@@ -164,6 +164,7 @@ void mg_memory_count_called(struct mg_memory_request *q, const struct mg_memory_
     }
     jump(q, 0, false, done);
     mg_code_place(q->at, slow);
+    if (k) mg_memory_count_part(q, k, done);
     mg_memory_count_away(q);
     mg_code_place(q->at, done);
 }
@@ -173,13 +174,14 @@ void mg_memory_follow_called(struct mg_memory_request *q, mg_id slot)
     call(q, FOLLOW, slot, 0);
 }
 
-void mg_memory_classify_called(struct mg_memory_request *q, mg_id strip)
+void mg_memory_classify_called(struct mg_memory_request *q, mg_id strip, mg_id ordered)
 {
     mg_id from, unit, other = mg_code_label(q->at), done = mg_code_label(q->at);
     q->mask = I(0xffffffff);
     unit = mg_memory_in_order(q, &from);
     jump(q, unit, true, other);
     mg_memory_set_pattern(q, strip, I(MG_MC_UNIT - MG_MC_SECTORS));
+    EMIT("mov.u32", ordered, q->active);
     jump(q, 0, false, done);
     mg_code_place(q->at, other);
     call(q, CLASSIFY, 0, strip);

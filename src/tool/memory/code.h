@@ -65,6 +65,19 @@ static inline void split(struct mg_memory_request *q, mg_id v, mg_id *lo, mg_id 
     EMIT("mov.b64", pair_of(q, MG_OPND_vec, *lo, *hi), v);
 }
 
+/* The lowest of the lanes that make the access, where p (0: no such condition) holds. */
+static inline mg_id lowest(struct mg_memory_request *q, mg_id p)
+{
+    mg_id below = reg32(q), one = pred(q);
+    EMIT("and.b32", below, q->active, mg_value_lt(q->at));
+    if (p)
+        EMIT("setp.eq.and.u32", one, below, 0, p);
+    else
+        EMIT("setp.eq.u32", one, below, 0);
+    if (q->makes) EMIT("and.pred", one, one, q->makes);
+    return one;
+}
+
 /* ---- lane against lane (tool/memory/lanes.c) ------------------------------------------------------------------- */
 
 /* Where the next lane below is that makes the access; first: there is none. */
@@ -94,14 +107,28 @@ void mg_memory_set_pattern(struct mg_memory_request *q, mg_id strip, struct mg_o
 /* The same of a cell, added to the strip; of places, by the first lane's address. */
 void mg_memory_add_pattern(struct mg_memory_request *q, mg_id strip, uint32_t cell);
 void mg_memory_add_place(struct mg_memory_request *q, mg_id from);
+/* Sectors and lines of 32 lanes that are one step apart, other than 0. from: low half of lane 0's address. */
+void mg_memory_add_step(struct mg_memory_request *q, mg_id strip, mg_id from, int64_t step);
 void mg_memory_classify_full(struct mg_memory_request *q, mg_id strip, mg_id from, mg_id unit);
 /* Counts by the class, if these are all of its lanes; else jumps to `slow`. */
 void mg_memory_count_by_class(struct mg_memory_request *q, const struct mg_memory_class *k, mg_id slow);
+/* Counts any of its lanes that are in order, or alike, and goes to done; not: falls through. */
+void mg_memory_count_part(struct mg_memory_request *q, const struct mg_memory_class *k, mg_id done);
 /* All of it at the spot. */
 void mg_memory_count_here(struct mg_memory_request *q, const struct mg_memory_class *k);
 /* before, first: of mg_memory_before; 0: not known. */
 void mg_memory_follow_one(struct mg_memory_request *q, mg_id full, const struct mg_memory_group *g, mg_id before,
                           mg_id first);
+
+/* The lowest of the lanes that make the access, where p (0: no such condition) holds, adds 1 to a sum of that cell;
+ * UINT32_MAX: in memory. */
+void mg_memory_add_one(struct mg_memory_request *q, uint32_t cell, uint32_t sum, mg_id p);
+/* The same where p holds, which all lanes here agree on; then goes to done. */
+void mg_memory_add_one_and_go(struct mg_memory_request *q, uint32_t cell, uint32_t sum, mg_id p, mg_id done);
+
+/* The others of a group, where 32 lanes are in step: then jumps to done. */
+void mg_memory_follow_step(struct mg_memory_request *q, const struct mg_memory_group *g,
+                           const struct mg_memory_follower *f, uint32_t n, mg_id done);
 
 /* ---- with calls (tool/memory/called.c) ------------------------------------------------------------------------------
  */
@@ -109,6 +136,6 @@ void mg_memory_follow_one(struct mg_memory_request *q, mg_id full, const struct 
 void mg_memory_count_away(struct mg_memory_request *q); /* whatever it is; some lane makes it */
 void mg_memory_count_called(struct mg_memory_request *q, const struct mg_memory_class *k);
 void mg_memory_follow_called(struct mg_memory_request *q, mg_id slot);
-void mg_memory_classify_called(struct mg_memory_request *q, mg_id strip);
+void mg_memory_classify_called(struct mg_memory_request *q, mg_id strip, mg_id ordered);
 
 #endif

@@ -103,6 +103,15 @@ static mg_id touched(struct mg_memory_request *q, mg_id lowest, mg_id size, int6
     return n;
 }
 
+void mg_memory_add_step(struct mg_memory_request *q, mg_id strip, mg_id from, int64_t step)
+{
+    mg_id size = reg32(q), lowest = reg32(q);
+    EMIT("mov.u32", size, I(step < 0 ? -step : step));
+    EMIT("add.u32", lowest, from, I(step < 0 ? 31 * step : 0));
+    set_slot(q, strip, MG_MC_SECTORS, R(touched(q, lowest, size, 5)));
+    set_slot(q, strip, MG_MC_LINES, R(touched(q, lowest, size, 7)));
+}
+
 /* What one stride other than 0 asks of the memory. */
 static void add_strided(struct mg_memory_request *q, mg_id strip, mg_id step)
 {
@@ -259,19 +268,6 @@ static void count_sectors(struct mg_memory_request *q, mg_id unit, mg_id before,
     if (!before || !forms) before = mg_memory_before(q, &first);
     mg_memory_sectors(q, before, first, sectors, lines);
     mg_code_place(q->at, done);
-}
-
-/* The lowest of the lanes that make the access, where p (0: no such condition) holds. */
-static mg_id lowest(struct mg_memory_request *q, mg_id p)
-{
-    mg_id below = reg32(q), one = pred(q);
-    EMIT("and.b32", below, q->active, mg_value_lt(q->at));
-    if (p)
-        EMIT("setp.eq.and.u32", one, below, 0, p);
-    else
-        EMIT("setp.eq.u32", one, below, 0);
-    if (q->makes) EMIT("and.pred", one, one, q->makes);
-    return one;
 }
 
 /* Each lane to its own cell. */
@@ -543,6 +539,7 @@ static void classify_whole(struct mg_memory_request *q, struct mg_memory_class *
 {
     mg_id from = reg32(q), unit = pred(q), before = reg32(q), p = pred(q);
     mg_memory_classify_full(q, strip, from, unit);
+    EMIT("selp.b32", k->ordered, q->active, 0, unit);
     jump(q, unit, false, pack);
     q->mask = I(0xffffffff);
     EMIT("shfl.sync.up.b32", before, from, 1, 0, mask_of(q));
@@ -568,15 +565,17 @@ void mg_memory_classify(struct mg_memory_request *q, struct mg_memory_class *k)
     k->lanes = mg_code_reg(q->at, MG_TYPE_b32);
     k->strip = mg_code_reg(q->at, MG_TYPE_b32);
     k->breaks = mg_code_reg(q->at, MG_TYPE_b32);
+    k->ordered = mg_code_reg(q->at, MG_TYPE_b32);
     mg_id full = mg_memory_ask_lanes(q, 0), others = reg32(q), slot = reg32(q), one = pred(q),
           lead = mg_value_leader(q->at);
     EMIT("mov.u32", k->lanes, q->active);
     EMIT("mov.u32", k->breaks, 0);
+    EMIT("mov.u32", k->ordered, 0);
     EMIT("mov.u32", strip, 0);
     EMIT("mov.u32", place, mg_value_lane(q->at));
     jump(q, full, true, few);
     if (q->called) {
-        mg_memory_classify_called(q, strip);
+        mg_memory_classify_called(q, strip, k->ordered);
         jump(q, 0, false, pack);
     } else {
         classify_whole(q, k, strip, pack);
@@ -584,6 +583,7 @@ void mg_memory_classify(struct mg_memory_request *q, struct mg_memory_class *k)
     mg_code_place(q->at, few); /* the lowest tells for all */
     q->mask = (struct mg_opnd){0};
     unit = mg_memory_in_order(q, &begin);
+    EMIT("selp.b32", k->ordered, q->active, 0, unit);
     EMIT("add.u32", others, q->active, -1);
     EMIT("and.b32", others, others, q->active);
     EMIT("setp.eq.u32", one, others, 0);
@@ -617,6 +617,17 @@ void mg_memory_count_by_class(struct mg_memory_request *q, const struct mg_memor
         mg_strip_add_at(q->at, q->strip, place, v);
     else
         mg_strip_add(q->at, q->strip, v);
+}
+
+void mg_memory_count_part(struct mg_memory_request *q, const struct mg_memory_class *k, mg_id done)
+{
+    mg_id others = reg32(q), p = pred(q);
+    EMIT("not.b32", others, q->alike ? q->alike : k->ordered);
+    EMIT("and.b32", others, others, q->active);
+    EMIT("setp.eq.u32", p, others, 0);
+    if (!q->alike) EMIT("setp.ne.and.u32", p, several(q), 0, p);
+    if (!q->alike && k->changes) EMIT("vote.sync.all.pred", p, p, mask_of(q));
+    mg_memory_add_one_and_go(q, q->cell + (q->alike ? MG_MC_SAME : MG_MC_UNIT), q->part_sum, p, done);
 }
 
 _Static_assert(MG_MC_IRREGULAR - MG_MC_SECTORS == MG_RQ_IRREGULAR && MG_MC_SAME - MG_MC_SECTORS == MG_RQ_SAME,
@@ -675,6 +686,7 @@ void mg_memory_count_here(struct mg_memory_request *q, const struct mg_memory_cl
         mg_memory_count_by_class(q, k, slow);
         jump(q, 0, false, done);
         mg_code_place(q->at, slow);
+        mg_memory_count_part(q, k, done);
         if (mg_at_repeats(q->at)) q->place = mg_strip_place(q->at, q->strip); /* no registers for what is rare */
     }
     jump(q, full, true, partial);
@@ -706,32 +718,6 @@ void mg_memory_count(struct mg_memory_request *q, const struct mg_memory_class *
         mg_memory_count_called(q, k);
     else
         mg_memory_count_here(q, k);
-}
-
-/* The lowest of the lanes that make the access, where p (0: no such condition) holds, adds 1 to a sum. Right behind the
- * question who is here: no branch stands between, at which others may come along. */
-static void sum_by_one(struct mg_memory_request *q, uint32_t sum, mg_id p)
-{
-    mg_code_push_guard(q->at, lowest(q, p), false);
-    mg_sum_add(q->at, sum, I(1));
-    mg_code_pop_guard(q->at);
-}
-
-void mg_memory_count_same(struct mg_memory_request *q, uint32_t cell, uint32_t sum)
-{
-    if (q->group) EMIT("setp.eq.u32", q->group->covered, mg_value_lane(q->at), mg_value_lane(q->at));
-    q->active = mg_value_active(q->at);
-    if (q->makes) {
-        q->active = reg32(q);
-        EMIT("vote.sync.ballot.b32", q->active, q->makes, mask_of(q));
-    }
-    if (sum != UINT32_MAX) {
-        sum_by_one(q, sum, 0);
-        return;
-    }
-    mg_code_push_guard(q->at, lowest(q, 0), false);
-    mg_cell_update(q->at, cell, I(1), MG_ALONE);
-    mg_code_pop_guard(q->at);
 }
 
 /* Lanes of a request of which it is known what all of them would ask for: from which lanes there are. conflicts: may
@@ -812,7 +798,7 @@ static void count_steady(struct mg_memory_request *q, const struct mg_memory_fix
     mg_id done = mg_code_label(q->at), any = mg_code_label(q->at), elsewhere = pred(q);
     mg_memory_ask_lanes(q, done);
     mg_id p = is_as_all(q, x, in_row);
-    sum_by_one(q, sum, p);
+    mg_memory_add_one(q, 0, sum, p);
     jump(q, p, false, done);
     if (x->pattern != MG_MC_SAME) {
         EMIT("setp.eq.u32", elsewhere, in_row, 0);
@@ -930,6 +916,7 @@ void mg_memory_follow(const struct mg_memory_request *first, const struct mg_mem
     mg_id done = mg_code_label(q->at), addr = reg64(q), before = 0, lowest = 0, was = 0;
     q->group = NULL;
     jump(q, g->covered, false, done);
+    if (g->in_step) mg_memory_follow_step(q, g, f, n, done);
     mg_id full = mg_memory_ask_lanes(q, done);
     if (has_sectors(q) && !q->called) was = mg_memory_before(q, &lowest), before = reg64(q);
     if (!q->called && are_in_steps(f, n)) { /* one after the other, by the same code */

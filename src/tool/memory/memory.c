@@ -10,7 +10,9 @@
  * level=bytes counts accesses and bytes alone: from block counts, guarded instructions in a register. level=full
  * classifies each request (tool/memory/count.c). Instructions of one group (mg_patch_groups) are looked at together
  * where that says enough, and addresses in shared memory where they are made, outside of loops, or when the twin is
- * made (tool/memory/fixed.c). This file: sites. tool/memory/report.c: what is shown. */
+ * made (tool/memory/fixed.c), or several of them for one (tool/memory/bundle.c). How far apart lanes are is guessed
+ * (tool/memory/stride.c) and asked first (tool/memory/likely.c). This file: sites. tool/memory/report.c: what is shown.
+ */
 #include <stdlib.h>
 
 #include "analysis/loop.h"
@@ -77,10 +79,27 @@ struct group {
     struct mg_memory_group shared;
     struct mg_memory_request first; /* its code, which those that follow stand behind */
     MG_VEC(struct mg_memory_follower) followers;
+    struct mg_memory_ask ask; /* summed: what each 32 of the sum ask for, all of the group alike */
+    uint32_t sum;
+    bool summed;
+};
+struct bundle { /* groups that are looked at together, the first of them for all */
+    uint32_t n, bytes;
+    uint32_t known; /* so many of them have their cells */
+    uint32_t site;  /* of the first */
+    uint32_t rep;   /* whose address is looked at: the value that is made first */
+    uint32_t group[MG_MEMORY_BUNDLED];
+    const struct mg_patch_inst *insts[MG_MEMORY_BUNDLED]; /* their first accesses */
+    struct mg_memory_form forms[MG_MEMORY_BUNDLED];
+    struct mg_memory_request q[MG_MEMORY_BUNDLED];
 };
 struct class_of {
     uint32_t func_ix, base, bytes, uses;
     struct mg_memory_class k;
+};
+struct alike { /* an address of which lanes are likely to have one */
+    uint32_t func_ix, base;
+    mg_id lanes; /* that do, where it is made */
 };
 struct run { /* of one kernel */
     struct mg_patch *p;
@@ -92,6 +111,10 @@ struct run { /* of one kernel */
     bool in_rows;                   /* threads are told apart by their numbers in a row alone */
     mg_id row;                      /* register: all ones where the warp lies in one row; 0: not made yet */
     MG_VEC(struct class_of) classes;
+    MG_VEC(struct alike) alike;
+    MG_VEC(struct bundle *) bundles;
+    struct bundle **bundle_of;        /* by group; NULL: it is alone */
+    const struct mg_affine **strides; /* by function and whether threads are in rows; NULL: not looked at */
     struct mg_memory_called called;
     bool many;                   /* accesses: with calls */
     uint32_t sites, bits, words; /* sums outside of loops and in them */
@@ -184,6 +207,42 @@ static const struct mg_memory_class *class_of(struct run *r, const struct mg_pat
     return &k->k;
 }
 
+static const struct mg_affine *strides_of(struct run *r, uint32_t func_ix, bool in_rows)
+{
+    const struct mg_affine **v = &r->strides[2 * func_ix + in_rows];
+    if (!*v) *v = mg_memory_strides(r->p, func_ix, in_rows);
+    return *v;
+}
+
+/* How far apart lanes are likely to be; sure: in rows or not. */
+static struct mg_affine likely_step(struct run *r, const struct mg_patch_inst *i, const struct mg_access_group *g,
+                                    bool *sure)
+{
+    struct mg_affine a = mg_affine_varies();
+    for (int in_rows = 0; g->base && a.is != MG_AFFINE_STEP && in_rows < 2; in_rows++) {
+        a = strides_of(r, i->func_ix, in_rows)[g->base];
+        *sure = !in_rows;
+    }
+    return a;
+}
+
+/* Those of lanes likely to have one address that do, where it is made once, outside of loops, and asked for more often;
+ * 0: each has to look. */
+static mg_id alike_of(struct run *r, const struct mg_patch_inst *i, const struct mg_access_group *g)
+{
+    for (size_t k = 0; k < r->alike.n; k++)
+        if (r->alike.at[k].func_ix == i->func_ix && r->alike.at[k].base == g->base) return r->alike.at[k].lanes;
+    uint32_t block;
+    const struct mg_loops *l = mg_patch_loops(r->p, i->func_ix);
+    struct mg_code_at *at = i->func_ix ? NULL : made_at(r, 0, g->base, &block);
+    if (!at || l->loop_of[block] != MG_NO_LOOP || l->loop_of[i->block] == MG_NO_LOOP) return 0;
+    struct mg_memory_request q = {
+        .at = at, .m = mg_patch_module(r->p), .addr = mg_patch_ssa(r->p, 0)->values[g->base].reg};
+    mg_id lanes = mg_memory_find_alike(&q);
+    *mg_vec_push(&r->alike) = (struct alike){i->func_ix, g->base, lanes};
+    return lanes;
+}
+
 /* Is what the address asks for known? Worth it in kernels whose CTAs will hardly be anything but rows. */
 static bool is_fixed(struct run *r, const struct mg_patch_inst *i, const struct mg_access_group *g,
                      const struct mg_access *a, struct mg_memory_fixed *x)
@@ -227,7 +286,7 @@ static mg_id find_row(struct run *r)
 static bool has_room(struct run *r, const struct mg_patch_inst *i)
 {
     bool once = mg_patch_loops(r->p, i->func_ix)->loop_of[i->block] == MG_NO_LOOP;
-    return once ? r->bits++ < MOST_BITS : r->words++ < MOST_WORDS;
+    return once ? r->bits++ < MOST_BITS : r->words++ < MG_MAX(mg_patch_room(r->p) / 4, (uint32_t)MOST_WORDS);
 }
 
 /* A bit of each thread, or a register: each so many add what is known of a request. */
@@ -259,10 +318,85 @@ static void count_uses(struct run *r, const struct mg_patch_inst *insts, uint32_
         if (!g || g->first != insts[i].node || !access_of(r->p, &insts[i], &a) || !is_classed(g, &a)) continue;
         struct mg_memory_fixed x;
         if (is_fixed(r, &insts[i], g, &a, &x)) continue;
+        const struct bundle *b = r->bundle_of[r->group_of[i]];
+        if (b && b->group[b->rep] != r->group_of[i]) continue;
         struct class_of *k = find_class(r, insts[i].func_ix, g->base, (uint32_t)a.bytes * a.vec);
         k->uses++;
         k->k.own |= mg_patch_loops(r->p, insts[i].func_ix)->loop_of[insts[i].block] != MG_NO_LOOP;
     }
+}
+
+/* ---- bundles ----------------------------------------------------------------------------------------------------- */
+
+/* Is any register of the operand at `from` written before `to`, of one block? */
+static bool is_written(struct run *r, mg_id from, mg_id to)
+{
+    const struct mg_module *m = mg_patch_module(r->p);
+    mg_id read[8], written[16];
+    uint32_t n_read = mg_node_uses(m, from, read, MG_COUNT_OF(read));
+    for (mg_id k = from; k && k != to; k = m->nodes.at[k].next) {
+        if (m->nodes.at[k].kind != MG_NODE_inst) continue;
+        uint32_t n = mg_node_defs(m, k, written, MG_COUNT_OF(written));
+        if (n > MG_COUNT_OF(written) || n_read > MG_COUNT_OF(read)) return true;
+        for (uint32_t i = 0; i < n; i++)
+            for (uint32_t j = 0; j < n_read; j++)
+                if (written[i] == read[j]) return true;
+    }
+    return false;
+}
+
+/* Is the address made anew wherever it is asked for? Else each access has it easy. */
+static bool is_made_there(struct run *r, const struct mg_patch_inst *i, uint32_t value)
+{
+    const struct mg_loops *l = mg_patch_loops(r->p, i->func_ix);
+    return l->loop_of[mg_patch_ssa(r->p, i->func_ix)->values[value].block] == l->loop_of[i->block];
+}
+
+static void bundle_group(struct run *r, const struct mg_patch_inst *i, uint32_t ix, const struct mg_access *a)
+{
+    const struct mg_access_group *g = &r->groups[ix];
+    uint32_t bytes = (uint32_t)a->bytes * a->vec;
+    struct mg_memory_fixed x;
+    bool sure;
+    if (!is_classed(g, a) || likely_step(r, i, g, &sure).is == MG_AFFINE_STEP || is_fixed(r, i, g, a, &x))
+        return; /* each has it easy */
+    const struct mg_memory_form f =
+        mg_memory_form_of(mg_patch_ssa(r->p, i->func_ix), strides_of(r, i->func_ix, true), g->base);
+    for (size_t k = r->bundles.n; k-- > 0;) {
+        struct bundle *b = r->bundles.at[k];
+        const struct mg_access_group *of = &r->groups[b->group[0]];
+        if (of->window != g->window) break;
+        if (of->guard != g->guard || of->guard_not != g->guard_not || b->bytes != bytes || b->n == MG_MEMORY_BUNDLED ||
+            b->forms[0].core != f.core || b->forms[0].scale != f.scale || i - b->insts[0] > MG_MC_MOST_BACK)
+            continue;
+        uint32_t asked[2];
+        bool clean = true;
+        for (uint32_t j = 0; j < b->n && clean; j++) clean = !is_written(r, b->insts[j]->node, i->node);
+        if (!clean || (mg_memory_to_ask((const struct mg_memory_form[]){b->forms[0], f}, 2, asked) &&
+                       (g->guard || !is_made_there(r, i, g->base))))
+            continue;
+        if (g->base < r->groups[b->group[b->rep]].base) b->rep = b->n;
+        b->insts[b->n] = i, b->forms[b->n] = f, b->group[b->n++] = ix;
+        r->bundle_of[ix] = b;
+        return;
+    }
+    struct bundle *b = mg_arena_new(mg_patch_scratch(r->p), struct bundle);
+    *b = (struct bundle){.n = 1, .bytes = bytes, .group = {ix}, .insts = {i}, .forms = {f}};
+    r->bundle_of[ix] = b;
+    *mg_vec_push(&r->bundles) = b;
+}
+
+static void find_bundles(struct run *r, const struct mg_patch_inst *insts, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        struct mg_access a;
+        if (r->group_of[i] == UINT32_MAX || r->groups[r->group_of[i]].first != insts[i].node ||
+            !access_of(r->p, &insts[i], &a))
+            continue;
+        bundle_group(r, &insts[i], r->group_of[i], &a);
+    }
+    for (uint32_t i = 0; i < r->n_groups; i++)
+        if (r->bundle_of[i] && r->bundle_of[i]->n < 2) r->bundle_of[i] = NULL;
 }
 
 /* ---- one site -------------------------------------------------------------------------------------------------- */
@@ -300,6 +434,86 @@ static void find_address(struct mg_memory_request *q, const struct mg_patch_inst
     q->addr = own;
 }
 
+/* Counts one that is likely to have that step; false: that is as well done otherwise. */
+static bool count_step(struct run *r, const struct mg_patch_inst *i, struct group *s, struct mg_memory_request *q,
+                       int64_t step, bool sure)
+{
+    bool far = q->space == MG_SPACE_global || q->space == MG_SPACE_generic,
+         told = mg_memory_of_step(q->space, q->bytes, step, &s->ask);
+    if (!step || (far && step == q->bytes) || (!told && (!far || q->bytes > 16 || q->bytes & (q->bytes - 1))))
+        return false;
+    if (told && has_room(r, i)) {
+        s->sum = mg_patch_shared_sum(r->p), s->summed = true;
+        mg_memory_share(r->p, s->sum, q->cell, &s->ask);
+    } else if (!far) {
+        return false;
+    }
+    if (!s->summed && q->group)
+        s->shared.in_step = mg_code_reg(q->at, MG_TYPE_pred), s->shared.from = mg_code_reg(q->at, MG_TYPE_b32),
+        s->shared.step = step;
+    mg_memory_count_strided(q, step, sure, s->summed ? s->sum : UINT32_MAX);
+    return true;
+}
+
+/* In front of the first of a group. */
+static void count_first(struct run *r, const struct mg_patch_inst *i, const struct mg_access *a,
+                        const struct mg_access_group *g, struct group *s, struct mg_memory_request *q)
+{
+    struct mg_memory_fixed x;
+    const struct mg_memory_class *k = NULL;
+    bool sure = false;
+    struct mg_affine step = s->same ? mg_affine_varies() : likely_step(r, i, g, &sure);
+    if (q->space == MG_SPACE_const && step.is != MG_AFFINE_STEP)
+        step = mg_affine_step(0), sure = false; /* they mostly do */
+    bool flat = !s->same && mg_affine_is_uniform(step);
+    mg_id alike = flat && g->base ? alike_of(r, i, g) : 0;
+    if (s->same || (flat && !alike && !q->makes) || (alike && !(k = class_of(r, i, g, a)))) {
+        uint32_t cell = q->cell + (q->group ? MG_MC_SAME_ALL : MG_MC_SAME),
+                 sum = has_room(r, i) ? mg_patch_sum(r->p, cell) : UINT32_MAX;
+        if (s->same)
+            mg_memory_count_same(q, cell, sum);
+        else
+            mg_memory_count_alike(q, alike, sure, cell, sum);
+    } else if (!alike && is_fixed(r, i, g, a, &x)) {
+        count_fixed(r, i, q, &x);
+    } else if (k || (k = class_of(r, i, g, a)) != NULL) {
+        q->alike = alike;
+        q->part_sum = mg_patch_room(r->p) && has_room(r, i)
+                          ? mg_patch_sum(r->p, q->cell + (alike ? MG_MC_SAME : MG_MC_UNIT))
+                          : UINT32_MAX;
+        mg_memory_count(q, k);
+    } else if (q->makes || step.is != MG_AFFINE_STEP || !count_step(r, i, s, q, step.step, sure)) {
+        mg_memory_count(q, NULL);
+    }
+}
+
+/* In front of the last of them: one for all, if addresses are as far apart in all lanes; else each for itself. */
+static void count_bundle(struct run *r, struct bundle *b, const struct mg_access *a)
+{
+    struct mg_code_at *at = mg_at_before(r->p, b->insts[b->n - 1]->node);
+    const struct mg_patch_inst *i = b->insts[b->rep];
+    mg_id addr[MG_MEMORY_BUNDLED], makes = b->q[b->n - 1].makes, slow = mg_code_label(at), done = mg_code_label(at);
+    uint32_t asked[MG_MEMORY_BUNDLED], n = mg_memory_to_ask(b->forms, b->n, asked);
+    for (uint32_t k = 0; k < b->n; k++) {
+        b->q[k].at = at, b->q[k].makes = makes;
+        b->q[k].addr = mg_value_address(at, b->insts[k]->node);
+    }
+    addr[0] = b->q[0].addr;
+    for (uint32_t k = 0; k < n; k++) addr[k + 1] = b->q[asked[k]].addr;
+    struct mg_memory_request all = b->q[0];
+    all.addr = b->q[b->rep].addr;
+    mg_memory_ask_apart(&all, addr, n + 1, slow);
+    count_first(r, i, a, &r->groups[b->group[b->rep]], &r->state[b->group[b->rep]], &all);
+    if (n) {
+        MG_CODE(at, "bra.uni", mg_o_label(done));
+        mg_code_place(at, slow);
+        b->q[0].cell += MG_MC_COUNT;
+        b->q[0].strip = mg_patch_strip(r->p, b->q[0].cell + MG_MC_SECTORS, MG_MC_COUNT - MG_MC_SECTORS);
+        mg_memory_count_each(b->q, b->n);
+    }
+    mg_code_place(at, done);
+}
+
 static void count_site(struct run *r, uint32_t ix, const struct mg_patch_inst *i, const struct mg_access *a)
 {
     struct mg_patch *p = r->p;
@@ -332,10 +546,16 @@ static void count_site(struct run *r, uint32_t ix, const struct mg_patch_inst *i
     uint32_t place = (uint64_t)(off - s->from) % period(space, note.bytes),
              places = first && lined && !s->same ? 128 / note.bytes : 0;
     bool known = s->by_place[place] || (!first && s->same), own = first || (meant && !known);
-    uint32_t leader = meant && s->by_place[place] ? s->by_place[place] - 1 : s->site;
+    uint32_t leader = !s->same && s->by_place[place] ? s->by_place[place] - 1 : s->site; /* at that place */
+    struct bundle *b = first && !meant && s == &r->state[r->group_of[ix]] ? r->bundle_of[r->group_of[ix]] : NULL;
+    if (b && !b->known) b->site = r->sites;
+    if (b) note.back = r->sites - b->site;
     if (!own) note.back = r->sites - leader, note.apart = (uint32_t)((uint64_t)(off - s->from) % 128 / 4);
-    uint32_t cell = mg_patch_site(p, MG_SITE_INST, i->node, i->id, known ? 0 : MG_MC_COUNT + places, MG_MERGE_SUM,
-                                  mg_memory_pack(&note));
+    uint32_t cell = mg_patch_site(p, MG_SITE_INST, i->node, i->id,
+                                  known            ? 0
+                                  : b && !b->known ? 2 * MG_MC_COUNT
+                                                   : MG_MC_COUNT + places,
+                                  MG_MERGE_SUM, mg_memory_pack(&note));
     if (!s->by_place[place]) s->by_place[place] = r->sites + 1;
     r->sites++;
     if (known) return;
@@ -355,6 +575,12 @@ static void count_site(struct run *r, uint32_t ix, const struct mg_patch_inst *i
             (struct mg_memory_follower){.cell = cell, .strip = q.strip, .apart = off - s->from};
         return;
     }
+    if (b) {
+        s->cell = cell + 1;
+        b->q[b->known++] = q;
+        if (b->known == b->n) count_bundle(r, b, a);
+        return;
+    }
     find_address(&q, i, &o, generic && set & MG_SPACE_BIT(MG_SPACE_shared));
     if (first && !(generic && set & MG_SPACE_BIT(MG_SPACE_shared))) s->cell = cell + 1;
     if (generic && set & MG_SPACE_BIT(MG_SPACE_shared)) {
@@ -368,14 +594,7 @@ static void count_site(struct run *r, uint32_t ix, const struct mg_patch_inst *i
             q.group = &s->shared;
         }
         s->first = q;
-        struct mg_memory_fixed x;
-        uint32_t same = cell + (q.group ? MG_MC_SAME_ALL : MG_MC_SAME);
-        if (s->same)
-            mg_memory_count_same(&q, same, has_room(r, i) ? mg_patch_sum(p, same) : UINT32_MAX);
-        else if (is_fixed(r, i, g, a, &x))
-            count_fixed(r, i, &q, &x);
-        else
-            mg_memory_count(&q, class_of(r, i, g, a));
+        count_first(r, i, a, g, s, &q);
     } else {
         mg_memory_count(&q, NULL);
     }
@@ -430,13 +649,15 @@ static enum mg_err memory_instrument(const void *conf, struct mg_patch *p, struc
         r.n_groups = mg_patch_groups(p, true, &r.groups, &r.group_of);
         r.state = mg_arena_array(mg_patch_scratch(p), struct group, r.n_groups + 1);
         r.in_rows = is_in_rows(mg_patch_module(p), insts, n);
+        r.strides = mg_arena_array(mg_patch_scratch(p), const struct mg_affine *, 2 * mg_patch_sites(p)->n_funcs);
         if (!mg_patch_module(p)->marked) {
+            r.bundle_of = mg_arena_array(mg_patch_scratch(p), struct bundle *, r.n_groups + 1);
+            find_bundles(&r, insts, n);
             count_uses(&r, insts, n);
             if (is_busy(&r, insts, n)) mg_patch_near(p);
             r.called.p = p;
             r.many = r.n_groups > MANY;
         }
-        mg_patch_few_registers(p, 32); /* as many warps as there can be: the slow paths' values go to local memory */
     }
     for (uint32_t i = 0; i < n; i++) {
         struct mg_access a;
@@ -448,10 +669,16 @@ static enum mg_err memory_instrument(const void *conf, struct mg_patch *p, struc
     }
     for (uint32_t i = 0; i < r.n_groups; i++) {
         struct group *s = &r.state[i];
+        for (uint32_t k = 0; s->summed && k < s->followers.n; k++)
+            mg_memory_share(p, s->sum, s->followers.at[k].cell, &s->ask);
         if (s->followers.n) mg_memory_follow(&s->first, &s->shared, s->followers.at, (uint32_t)s->followers.n);
         mg_vec_release(&s->followers);
     }
+    if (o->level == MG_MEMORY_FULL) /* as many warps as there can be: the slow paths' values go to local memory */
+        mg_patch_few_registers(p, 32, 2 * MG_MIN(r.words, (uint32_t)MOST_WORDS));
     mg_vec_release(&r.classes);
+    mg_vec_release(&r.alike);
+    mg_vec_release(&r.bundles);
     mg_memory_called_release(&r.called);
     return MG_ERR_OK;
 }
@@ -460,7 +687,7 @@ extern const struct mg_tool mg_tool_memory;
 const struct mg_tool mg_tool_memory = {
     .name = "memory",
     .summary = "accesses, bytes, sectors, strides and bank conflicts of each memory instruction",
-    .cost = "kernel time on an H200, geometric mean of 20 kernels: 1.52, with level=bytes 1.03 (docs/measured.md)",
+    .cost = "kernel time on an H200, geometric mean of 20 kernels: 1.51, with level=bytes 1.03 (docs/measured.md)",
     .opts = memory_opts,
     .configure = memory_configure,
     .release = free,

@@ -42,12 +42,23 @@ static void add_places(struct figures *f, const uint64_t *places, uint32_t n)
     }
 }
 
+static const struct mg_result_site *back_of(const struct mg_result_kernel *k, const struct mg_result_site *s)
+{
+    uint32_t back = mg_memory_unpack(s->note).back;
+    return s - k->sites >= (ptrdiff_t)back ? s - back : s;
+}
+
 static void figures_init(struct figures *f, const struct mg_result_kernel *k, const struct mg_result_site *s)
 {
     *f = (struct figures){.k = k, .s = s, .note = mg_memory_unpack(s->note)};
     const struct mg_memory_note *n = &f->note;
-    const struct mg_result_site *g = s - k->sites >= (ptrdiff_t)n->back ? s - n->back : s; /* first of its group */
-    const uint64_t *of_group = mg_kit_cells(k, g), *c = s->n_cells ? mg_kit_cells(k, s) : of_group;
+    const struct mg_result_site *own = s->n_cells ? s : back_of(k, s), /* whose cells are its own: it is at its place */
+        *g = back_of(k, own);                                          /* first of its group, or of its bundle */
+    const uint64_t *of_group = mg_kit_cells(k, g), *c = mg_kit_cells(k, own), *of_all = NULL;
+    if (n->space == MG_SPACE_shared && g->n_cells >= 2 * MG_MC_COUNT) {
+        of_all = of_group;
+        if (own == g) c = of_all + MG_MC_COUNT;
+    }
     f->counted = n->guarded ? g->n_cells > 0 : k->threads && s->block < k->n_blocks;
     f->accesses = n->guarded ? (g->n_cells ? of_group[MG_MC_ACCESSES] : 0) : f->counted ? k->threads[s->block] : 0;
     f->bytes_read = n->reads ? f->accesses * n->bytes : 0;
@@ -57,12 +68,13 @@ static void figures_init(struct figures *f, const struct mg_result_kernel *k, co
     f->has_sectors = n->space == MG_SPACE_global || n->space == MG_SPACE_generic;
     f->has_conflicts = n->space == MG_SPACE_shared || n->space == MG_SPACE_generic;
     for (uint32_t i = 0; i < MG_MC_PATTERNS; i++) f->pattern[i] = c[MG_MC_SAME + i];
+    for (uint32_t i = 0; of_all && i < MG_MC_PATTERNS; i++) f->pattern[i] += of_all[MG_MC_SAME + i];
     f->pattern[0] += of_group[MG_MC_SAME_ALL];
     f->sectors = c[MG_MC_SECTORS] + f->pattern[0] + f->pattern[1] * n->bytes;
     f->lines = c[MG_MC_LINES] + f->pattern[0] + f->pattern[1] * up(32 * (uint64_t)n->bytes, 128);
-    add_places(f, of_group + MG_MC_COUNT, g->n_cells - MG_MC_COUNT);
+    if (n->space != MG_SPACE_shared) add_places(f, of_group + MG_MC_COUNT, g->n_cells - MG_MC_COUNT);
     for (uint32_t i = 0; i < MG_MC_PATTERNS; i++) f->requests += f->pattern[i];
-    f->conflicts = c[MG_MC_CONFLICTS];
+    f->conflicts = c[MG_MC_CONFLICTS] + (of_all ? of_all[MG_MC_CONFLICTS] : 0);
     f->least = MG_MIN(f->sectors, up(f->accesses * n->bytes, 32));
 }
 

@@ -430,7 +430,8 @@ static void record_all(struct plan *x)
     struct mg_trace_loops loops = {0};
     uint32_t places = 0;
     if (x->o->loops && x->o->buffer == UINT64_MAX) loops = mg_trace_find_loops(x->p, x->items.at, x->items.n);
-    mg_patch_few_registers(x->p, loops.quiet ? 40 : 64); /* what writes runs rarely, or waits: warps are worth more */
+    mg_patch_few_registers(x->p, loops.quiet ? 40 : 64,
+                           0); /* what writes runs rarely, or waits: warps are worth more */
     for (uint32_t i = 0; i < x->items.n; i++) make_site(x, &x->items.at[i], &x->how.at[i]);
     for (uint32_t i = 0; i < x->items.n; i += group_from(x, i)) places += x->items.at[i].loop == UINT32_MAX;
     if (mg_trace_comes_once(x->p, x->items.at, x->items.n)) mg_channel_expect(x->p, places + loops.n);
