@@ -1,7 +1,7 @@
 #!/bin/sh
 # Sums that are NaNs in some lanes, in none and in all, stored to shared memory and read back as bits by others: the GPU's
-# one NaN, 7fffffff, whatever the processor makes. A scan and a tree, as code for whole CTAs and warp by warp. And f64, whose NaNs
-# keep their payload: arithmetic of which only the last result is looked at.
+# one NaN, 7fffffff, whatever the processor makes. A scan and a tree, as code for whole CTAs and warp by warp. Minima and maxima of NaNs and zeros.
+# And f64, whose NaNs keep their payload: arithmetic of which only the last result is looked at.
 set -u
 [ -e "$B/lib/margay/libmargay-cpu.so" ] || { echo "the CPU device is not built here (llvm-19-dev)"; exit 77; }
 [ -n "$NVCC" ] || { echo "needs nvcc"; exit 77; }
@@ -35,6 +35,37 @@ __global__ void tree(const float *x, unsigned *out)
         __syncthreads();
     }
     out[blockIdx.x * 128 + t] = __float_as_uint(s[t]);
+}
+/* Minima and maxima by way of shared memory, of all lanes and of some: numbers win, and of zeros the negative one is less. */
+__global__ void ends(const float *x, unsigned *out)
+{
+    __shared__ float least[128], most[128];
+    int t = threadIdx.x, i = blockIdx.x * 128 + t;
+    least[t] = most[t] = x[i];
+    float beside = x[i ^ 1], a = fminf(x[i], beside), b = fmaxf(beside, x[i]);
+    __syncthreads();
+    for (int d = 1; d < 128; d *= 2) {
+        if (t % (2 * d) == 0) least[t] = fminf(least[t], least[t + d]), most[t] = fmaxf(most[t + d], most[t]);
+        __syncthreads();
+    }
+    if (i % 3) a = fminf(a * x[i], b - beside);
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(b) : "f"(b), "f"(a));
+    out[i] = __float_as_uint(a) * 31 + __float_as_uint(b);
+    out[i + gridDim.x * 128] = __float_as_uint(least[t]) * 31 + __float_as_uint(most[t]);
+    out[i + gridDim.x * 256] = __float_as_uint(t & 1 ? least[t] + a : most[t] * b);
+}
+static unsigned run_ends(float *x, unsigned *out, unsigned *got, int n, float *host)
+{
+    unsigned sum = 0;
+    for (int i = 0; i < n; i++) {
+        unsigned r = i * 2654435761u >> 8;
+        host[i] = r % 5 ? (r % 7 ? r % 7 - 3.0f : -0.0f) : r % 3 ? 0.0f / 0.0f : 0.0f;
+    }
+    cudaMemcpy(x, host, n * 4, cudaMemcpyHostToDevice);
+    ends<<<n / 128, 128>>>(x, out);
+    if (cudaMemcpy(got, out, n * 12, cudaMemcpyDeviceToHost)) exit(9);
+    for (int i = 0; i < 3 * n; i++) sum = sum * 31 + got[i];
+    return sum;
 }
 /* Sums and products that read one another, some through f32, of all lanes and of some; `again` makes a register of an operand. */
 __global__ void chains(const double *x, unsigned long long *out, int n, int m)
@@ -93,6 +124,7 @@ int main(void)
         }
         printf("%u of %d are NaNs, %u are others than 7fffffff, all: %u\n", nans, N, crooked, sum);
     }
+    printf("minima and maxima: %u\n", run_ends(x, out, got, N / 4, host));
 }
 C
 "$NVCC" -O3 -arch=sm_90 -cudart shared nans.cu -o nans || { echo "FAIL nvcc"; exit 1; }

@@ -40,18 +40,6 @@ bool emit_later(struct work *w, val result)
     return true;
 }
 
-val emit_end_nans(struct work *w, const struct nan_case *c, val usual, val seldom)
-{
-    struct emit *e = w->e;
-    if (!c->on) return seldom;
-    LLVMBuildBr(B, c->on);
-    LLVMPositionBuilderAtEnd(B, c->on);
-    val both = LLVMBuildPhi(B, LLVMTypeOf(usual), "");
-    LLVMAddIncoming(both, &usual, (LLVMBasicBlockRef *)&c->before, 1);
-    LLVMAddIncoming(both, &seldom, (LLVMBasicBlockRef *)&c->nans, 1);
-    return both;
-}
-
 /* f64: the payload of an operand that is a NaN survives, the last of the list first. Where no result is a NaN, none of
  * them was. */
 static val payload(struct work *w, val r, const val *from, unsigned n)
@@ -65,7 +53,7 @@ static val payload(struct work *w, val r, const val *from, unsigned n)
         val quiet = LLVMBuildOr(B, as_bits(w, from[k], true), lit(w, EMU_D, QUIET64), "");
         keep = LLVMBuildSelect(B, ordered(w, from[k]), keep, quiet, "");
     }
-    return emit_end_nans(w, &c, bits, LLVMBuildSelect(B, ordered(w, r), bits, keep, ""));
+    return emit_end_nans(e, &c, bits, LLVMBuildSelect(B, ordered(w, r), bits, keep, ""));
 }
 
 static val call_float(struct work *w, const char *name, bool wide, val *args, unsigned n)
@@ -107,6 +95,42 @@ static bool settles(struct work *w, unsigned k, bool max, bool wide)
     return (c & exponent) && (c & exponent) != exponent;
 }
 
+/* r, of numbers the smaller (greater) one: where an operand is a NaN the other one, with .NaN a NaN */
+static val of_numbers_and_nans(struct work *w, const val *x, val r, bool wide)
+{
+    struct emit *e = w->e;
+    if (w->in->key & K_NAN) {
+        val both = LLVMBuildFCmp(B, LLVMRealORD, x[0], x[1], "");
+        return LLVMBuildSelect(B, both, r, lit(w, EMU_W, NAN32), "");
+    }
+    val xb = as_bits(w, x[0], wide), yb = as_bits(w, x[1], wide);
+    val one = wide ? ordered(w, x[1]) : ordered(w, x[0]), other = wide ? ordered(w, x[0]) : ordered(w, x[1]);
+    r = LLVMBuildSelect(B, one, r, wide ? xb : yb, "");
+    r = LLVMBuildSelect(B, other, r, wide ? yb : xb, "");
+    return wide ? emit_one_nan(w, r, true) : r;
+}
+
+/* Without mask registers: the processor gives y where an operand is a NaN, or both are zeros. So what it makes of x and
+ * y, and of y and x, differs there alone. */
+static val min_max_by_two(struct work *w, const val *x, bool max)
+{
+    enum { N = 8, PARTS = EMU_LANES / N };
+    struct emit *e = w->e;
+    val of[2][PARTS], all[2];
+    for (unsigned i = 0; i < 2; i++) {
+        for (unsigned k = 0; k < PARTS; k++) {
+            val two[2] = {emit_lanes_from(e, x[i], k * N, N), emit_lanes_from(e, x[!i], k * N, N)};
+            const char *name = max ? "llvm.x86.avx.max.ps.256" : "llvm.x86.avx.min.ps.256";
+            of[i][k] = emit_intrinsic(e, name, NULL, 0, two, 2);
+        }
+        all[i] = as_bits(w, emit_joined(e, of[i], PARTS), false);
+    }
+    val either = LLVMBuildOr(B, all[0], all[1], ""), r = max ? LLVMBuildAnd(B, all[0], all[1], "") : either;
+    struct nan_case c;
+    emit_begin_nans32(e, &c, as_float(w, either, false));
+    return emit_end_nans(e, &c, r, of_numbers_and_nans(w, x, r, false));
+}
+
 /* A number wins over a NaN; .NaN: loses. f32: whoever writes makes a NaN canonical */
 static val min_max(struct work *w, val *x, bool max, bool wide)
 {
@@ -116,17 +140,9 @@ static val min_max(struct work *w, val *x, bool max, bool wide)
         if (settles(w, k, max, wide)) return preferred(w, x[!k], x[k], max, wide);
     for (unsigned k = 0; k < 2 && keeps; k++) x[k] = quieted(w, k, x[k]);
     if (keeps && w->vec) return as_bits(w, emit_smaller_or_greater(e, max, x), false);
+    if (!wide && w->vec && emit_is(e, EMU_ISA_AVX2)) return min_max_by_two(w, x, max);
     val a = preferred(w, x[0], x[1], max, wide), b = preferred(w, x[1], x[0], max, wide);
-    val r = max ? LLVMBuildAnd(B, a, b, "") : LLVMBuildOr(B, a, b, ""); /* -0 lies below 0 */
-    if (loses) {
-        val both = LLVMBuildFCmp(B, LLVMRealORD, x[0], x[1], "");
-        return LLVMBuildSelect(B, both, r, lit(w, EMU_W, NAN32), "");
-    }
-    val xb = as_bits(w, x[0], wide), yb = as_bits(w, x[1], wide);
-    val one = wide ? ordered(w, x[1]) : ordered(w, x[0]), other = wide ? ordered(w, x[0]) : ordered(w, x[1]);
-    r = LLVMBuildSelect(B, one, r, wide ? xb : yb, "");
-    r = LLVMBuildSelect(B, other, r, wide ? yb : xb, "");
-    return wide ? emit_one_nan(w, r, true) : r;
+    return of_numbers_and_nans(w, x, max ? LLVMBuildAnd(B, a, b, "") : LLVMBuildOr(B, a, b, ""), wide);
 }
 
 static val sign_changed(struct work *w, val x, bool wide)

@@ -58,7 +58,7 @@ static val widen(struct work *w, val x)
     val nan = LLVMBuildOr(B, LLVMBuildShl(B, LLVMBuildAnd(B, u, lit(w, EMU_D, 0x80000000), ""), lit(w, EMU_D, 32), ""),
                           LLVMBuildShl(B, LLVMBuildAnd(B, u, lit(w, EMU_D, 0x7fffff), ""), lit(w, EMU_D, 29), ""), "");
     nan = LLVMBuildOr(B, nan, lit(w, EMU_D, 0x7ff8000000000000ull), "");
-    return emit_end_nans(w, &c, r, LLVMBuildSelect(B, ordered(w, v), r, nan, ""));
+    return emit_end_nans(e, &c, r, LLVMBuildSelect(B, ordered(w, v), r, nan, ""));
 }
 
 static val narrow(struct work *w, val x)
@@ -72,7 +72,7 @@ static val narrow(struct work *w, val x)
     val nan = LLVMBuildOr(B, sign,
                           LLVMBuildAnd(B, LLVMBuildLShr(B, x, lit(w, EMU_D, 29), ""), lit(w, EMU_D, 0x7fffff), ""), "");
     nan = LLVMBuildTrunc(B, LLVMBuildOr(B, nan, lit(w, EMU_D, 0x7fc00000), ""), type(w, EMU_W), "");
-    return emit_end_nans(w, &c, r, LLVMBuildSelect(B, ordered(w, v), r, nan, ""));
+    return emit_end_nans(e, &c, r, LLVMBuildSelect(B, ordered(w, v), r, nan, ""));
 }
 
 /* .ftz: what lies below 2^-126 when 24 bits are rounded with any exponent is a zero */

@@ -228,7 +228,14 @@ void emit_reload(struct emit *e, uint32_t reg, val lane, val low, val high); /* 
 val emit_linear_place(struct emit *e, const struct cpu_reg *r, int half);
 val emit_slot(struct emit *e, uint32_t reg); /* its address in the frame */
 val emit_canon(struct emit *e, val bits);
-val emit_canon_seldom(struct emit *e, val bits);
+val emit_canon_seldom(struct emit *e, val bits); /* of a warp that most likely has no NaN */
+/* Code for where some lane holds a NaN, which is seldom: between the two the builder stands there. usual, seldom: what
+ * comes of it without and with NaNs. 32: of a warp's f32, with AVX2 */
+struct nan_case {
+    LLVMBasicBlockRef before, nans, on;
+};
+void emit_begin_nans32(struct emit *e, struct nan_case *c, val x);
+val emit_end_nans(struct emit *e, const struct nan_case *c, val usual, val seldom);
 val emit_mask(struct emit *e);               /* of the running set as i32 */
 val emit_lanes(struct emit *e);              /* as <32 x i1>; NULL: all */
 val emit_lanes_of(struct emit *e, val bits); /* bits of an i32 as lanes */

@@ -128,8 +128,9 @@ static double lap(double *last)
 
 #define TIDY  ",instcombine<no-verify-fixpoint>,simplifycfg"
 #define FIRST "mem2reg,early-cse" TIDY ",early-cse,loop-mssa(licm)"
-/* Whole CTAs of few warps: without a loop over these, what one region stores the next one has in registers. */
-#define UNROLLED FIRST ",loop-unroll-full" TIDY ",gvn<no-pre;no-load-pre>" TIDY
+/* Whole CTAs of few warps: without a loop over these, what one region stores the next one has in registers, and need
+ * not be stored where it is stored once more. */
+#define UNROLLED FIRST ",loop-unroll-full" TIDY ",gvn<no-pre;no-load-pre>,dse" TIDY
 
 static bool optimise(struct jit *j, LLVMModuleRef m, bool unroll, char *why, size_t bytes)
 {

@@ -297,7 +297,7 @@ static void load_linear(struct emit *e, const struct access *a)
 static val value(struct emit *e, uint32_t reg, unsigned bytes, bool vec, int half)
 {
     const struct cpu_reg *r = &e->f->regs[reg - 1];
-    bool lazy = vec && r->lazy && r->shape.varying && e->in->where == EMU_AT_SHARED; /* waited for by loads */
+    bool lazy = vec && r->lazy && r->shape.varying;
     val v = vec ? emit_vec(e, reg, lazy) : emit_scalar(e, reg, half, false);
     if (lazy) v = emit_canon_seldom(e, v);
     LLVMTypeRef t = emit_mem_type(e, bytes), to = vec ? LLVMVectorType(t, 32) : t;
@@ -1359,14 +1359,19 @@ static void access_any(struct emit *e)
     } else {
         val lanes = in->guard ? emit_active(e) : emit_lanes(e);
         at.many = a.many = emit_address(e, in, true, 0);
-        ok = emit_all_inside(e, a.many, a.lo, a.size, size, lanes);
         unsigned step = p.flat ? 0 : in->bytes;
+        bool only_rows = p.row && !can_gather(e, in, false), by_rows = only_rows && !lanes;
+        if (!by_rows) ok = emit_all_inside(e, a.many, a.lo, a.size, size, lanes);
         if (p.row) rows = emit_narrow_rows(e, a.many, p.row, step, lanes, bases);
         if (p.row && !rows) {
             find_row_bases(e, a.many, p.row, step, lanes, bases);
             rows = rows_follow(e, a.many, p.row, step, lanes, bases);
         }
-        if (p.row && !can_gather(e, in, false)) ok = LLVMBuildAnd(B, ok, rows, ""), rows = NULL;
+        for (unsigned r = 0; by_rows && r < EMU_LANES / p.row; r++) {
+            val one = inside(e, &a, bases[r], k64(e, p.flat ? size : (uint64_t)size * p.row), size);
+            ok = ok ? LLVMBuildAnd(B, ok, one, "") : one;
+        }
+        if (only_rows) ok = LLVMBuildAnd(B, ok, rows, ""), rows = NULL;
     }
     val cached = e->lanes;
     LLVMBasicBlockRef next = emit_call_unless(e, ok);

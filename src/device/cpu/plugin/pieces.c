@@ -1,8 +1,9 @@
 /* Rows of a warp in shared memory, loaded as they were stored: trees and scans store a row, and load one that begins
  * some lanes further on, which overlaps two stores. A processor hands a store on to a load that lies within it, else
  * the load waits until the stores are in the cache. So where rows are stored at multiples of a vector register, a load
- * at another place is two such and a shift; and of some lanes that are known (split.c) the whole vectors are stored,
- * others with what they had. That is known of addresses that come from thread numbers and constants alone. */
+ * at another place is two such and a shift, unless many warps have run since; and of some lanes that are known
+ * (split.c) the whole vectors are stored, others with what they had. That is known of addresses that come from thread
+ * numbers and constants alone. */
 #include "device/cpu/plugin/emit.h"
 
 #define B e->b
@@ -50,20 +51,44 @@ static bool is_near(struct emit *e, const struct cpu_inst *in, int64_t at)
     return least > -ROW_BYTES && most < room(e) && room(e);
 }
 
-static bool stores_rows(struct emit *e)
+static bool is_row_store(struct emit *e, const struct cpu_inst *in)
 {
     int64_t at;
+    return in->kind == CPU_STORE && place_of(e, in, &at) && at % piece_bytes(e) == 0;
+}
+
+static bool stores_rows(struct emit *e)
+{
     for (uint32_t i = 0; i < e->f->n_insts; i++)
-        if (e->f->insts[i].kind == CPU_STORE && place_of(e, &e->f->insts[i], &at) && at % piece_bytes(e) == 0)
-            return true;
+        if (is_row_store(e, &e->f->insts[i])) return true;
     return false;
+}
+
+/* Does the warp come here from a row that it has stored, without having waited for others? */
+static bool has_stored_row(struct emit *e)
+{
+    const struct cpu_start *last = e->f->region.starts + emit_region(e), *s = last;
+    while (s > e->f->region.starts && s[-1].goes_on) s--;
+    for (; s <= last; s++)
+        for (uint32_t b = 0; b < e->f->n_blocks; b++)
+            for (uint32_t i = e->f->blocks[b].first; mg_has(s->reach, b) && i < e->f->blocks[b].end; i++)
+                if ((s < last || i < e->ix) && is_row_store(e, &e->f->insts[i])) return true;
+    return false;
+}
+
+/* Are stores still on their way to the cache where their row is loaded? Not if many warps have run since. With AVX-512
+ * up to 8 are unrolled, and a row that is loaded as it was stored is in registers. */
+static bool is_recent(struct emit *e)
+{
+    uint32_t few_warps = emit_is(e, EMU_ISA_AVX512) ? 8 : 2;
+    return e->f->region.n_warps <= few_warps ? stores_rows(e) : has_stored_row(e);
 }
 
 bool emit_in_pieces(struct emit *e, const struct cpu_inst *in)
 {
     int64_t at, least, most;
     if (!place_of(e, in, &at) || !is_near(e, in, at)) return false;
-    if (in->kind == CPU_LOAD) return stores_rows(e);
+    if (in->kind == CPU_LOAD) return is_recent(e);
     places(e, in, at, &least, &most);
     return in->kind == CPU_STORE && at % piece_bytes(e) == 0 && least >= 0 && most + ROW_BYTES <= room(e);
 }

@@ -20,6 +20,8 @@ val emit_splat(struct emit *e, val s)
         for (int i = 0; i < 32; i++) all[i] = s;
         return LLVMConstVector(all, 32);
     }
+    if (LLVMTypeOf(s) == e->t.i1 && emit_is(e, EMU_ISA_AVX512)) /* a mask register from a word */
+        return LLVMBuildBitCast(B, LLVMBuildSExt(B, s, e->t.i32, ""), vt, "");
     val one = LLVMBuildInsertElement(B, LLVMGetPoison(vt), s, LLVMConstInt(e->t.i32, 0, 0), "");
     return LLVMBuildShuffleVector(B, one, LLVMGetPoison(vt), LLVMConstNull(e->t.v32), "");
 }
@@ -105,28 +107,41 @@ val emit_canon(struct emit *e, val bits)
     return LLVMBuildSelect(B, nan, emit_int(e, EMU_W, 0x7fffffff, vec), bits, "");
 }
 
-/* The same of a warp that most likely has no NaN: without mask registers two of them are compared at once, which takes
- * a fifth of the time of a choice for each. */
-val emit_canon_seldom(struct emit *e, val bits)
+/* Two registers are looked at in one comparison: a fifth of what a choice for each lane takes without mask registers.
+ */
+void emit_begin_nans32(struct emit *e, struct nan_case *c, val x)
 {
-    if (emit_is(e, EMU_ISA_AVX512) || !emit_is(e, EMU_ISA_AVX2) || e->version != FULL) return emit_canon(e, bits);
-    enum { N = 8 };
-    val x = LLVMBuildBitCast(B, bits, e->t.vf32, ""), any = NULL;
-    for (unsigned k = 0; k < EMU_LANES; k += 2 * N) {
-        val nan = LLVMBuildFCmp(B, LLVMRealUNO, emit_lanes_from(e, x, k, N), emit_lanes_from(e, x, k + N, N), "");
+    unsigned n = emit_is(e, EMU_ISA_AVX512) ? 16 : 8;
+    LLVMTypeRef bits = LLVMIntTypeInContext(e->c, n);
+    val any = NULL;
+    if (e->version != FULL) x = LLVMBuildFreeze(B, x, ""); /* lanes that do not run may have no value */
+    for (unsigned k = 0; k < EMU_LANES; k += 2 * n) {
+        val nan = LLVMBuildFCmp(B, LLVMRealUNO, emit_lanes_from(e, x, k, n), emit_lanes_from(e, x, k + n, n), "");
         any = any ? LLVMBuildOr(B, any, nan, "") : nan;
     }
-    LLVMBasicBlockRef here = LLVMGetInsertBlock(B), nans = emit_block(e, "nans"), on = emit_block(e, "numbers");
-    emit_usually(e, LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildBitCast(B, any, e->t.i8, ""), LLVMConstNull(e->t.i8), ""), on,
-                 nans);
-    LLVMPositionBuilderAtEnd(B, nans);
-    val other = emit_canon(e, bits);
-    LLVMBuildBr(B, on);
-    LLVMPositionBuilderAtEnd(B, on);
-    val both = LLVMBuildPhi(B, LLVMTypeOf(bits), "");
-    LLVMAddIncoming(both, &bits, &here, 1);
-    LLVMAddIncoming(both, &other, &nans, 1);
+    *c = (struct nan_case){LLVMGetInsertBlock(B), emit_block(e, "nans"), emit_block(e, "numbers")};
+    val none = LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildBitCast(B, any, bits, ""), LLVMConstNull(bits), "");
+    emit_usually(e, none, c->on, c->nans);
+    LLVMPositionBuilderAtEnd(B, c->nans);
+}
+
+val emit_end_nans(struct emit *e, const struct nan_case *c, val usual, val seldom)
+{
+    if (!c->on) return seldom;
+    LLVMBuildBr(B, c->on);
+    LLVMPositionBuilderAtEnd(B, c->on);
+    val both = LLVMBuildPhi(B, LLVMTypeOf(usual), "");
+    LLVMAddIncoming(both, &usual, (LLVMBasicBlockRef *)&c->before, 1);
+    LLVMAddIncoming(both, &seldom, (LLVMBasicBlockRef *)&c->nans, 1);
     return both;
+}
+
+val emit_canon_seldom(struct emit *e, val bits)
+{
+    if (!emit_is(e, EMU_ISA_AVX2)) return emit_canon(e, bits);
+    struct nan_case c;
+    emit_begin_nans32(e, &c, LLVMBuildBitCast(B, bits, e->t.vf32, ""));
+    return emit_end_nans(e, &c, bits, emit_canon(e, bits));
 }
 
 /* ---- masks ------------------------------------------------------------------------------------------ */

@@ -91,14 +91,9 @@ static inline val ordered(struct work *w, val x)
 val emit_one_nan(struct work *w, val bits,
                  bool wide); /* a NaN as an operation gives it: f32 has one, f64 keeps the operand's */
 val emit_saturated(struct work *w, val r, bool wide);
-/* Code for where some lane holds a NaN, which is seldom: between the two the builder stands there. usual, seldom: what
- * comes of it without and with NaNs */
-struct nan_case {
-    LLVMBasicBlockRef before, nans, on;
-};
+/* See emit.h; x: as the operation's type has it */
 void emit_begin_nans(struct work *w, struct nan_case *c, val x);
 bool emit_later(struct work *w, val result); /* ... is not needed here: nans.c sees to the result */
-val emit_end_nans(struct work *w, const struct nan_case *c, val usual, val seldom);
 
 #define ARITH(opcode, forms, code) val code_##code(struct work *w);
 #include "device/cpu/arithmetic.def"
