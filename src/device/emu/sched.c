@@ -145,9 +145,11 @@ static void fill_consts(struct emu_frame *f)
     }
 }
 
-/* New activation; kept in the warp's pool for reuse when its lanes have left. A frame of the function's own, from a
- * launch before, is taken as a warp's next CTA takes it: constants are there, and registers that nobody has written
- * hold anything. */
+/* A large frame of the function's own, from a launch before, is taken as a warp's next CTA takes it: constants are
+ * there, and registers that nobody has written hold anything. */
+#define LARGE_FRAME (256u << 10)
+
+/* New activation; kept in the warp's pool for reuse when its lanes have left. */
 struct emu_frame *emu_frame_push(struct emu_warp *w, struct emu_func *fn, struct emu_frame *parent,
                                  const struct emu_op *call, uint32_t mask)
 {
@@ -165,7 +167,7 @@ struct emu_frame *emu_frame_push(struct emu_warp *w, struct emu_func *fn, struct
                 emu_fault(parent, call, MG_FAULT_MEMORY, emu_first(mask), 0, 0, "host memory ran out for a call");
             return NULL;
         }
-        bool kept = emu_room_was(f) == fn->number;
+        bool kept = fn->frame_bytes >= LARGE_FRAME && emu_room_was(f) == fn->number;
         memset(f, 0, sizeof *f + (kept ? 0 : fn->frame_bytes));
         f->fn = fn;
         f->next_of_warp = w->all;
