@@ -28,7 +28,7 @@ struct mg_lanes_block {
     bool sides;     /* with told_by: its branch counts who goes there, and on the other way where that has at_branch */
     bool at_branch; /* ASKS: does not, as that branch has counted its lanes */
     bool ranked;    /* with sides, in a loop: lanes keep how often as many as their rank went to told_by. What went the
-                       other    way, where that has at_branch, follows from the block's lanes */
+                       other way, where that has at_branch, follows from the block's lanes */
     uint32_t ranks; /* with ranked: the block whose lanes, as they entered it last, have ranks: where their cohort
                        begins, or a `steady` one */
     bool checked;   /* with ranked, FOLLOWS: of `ranks`; whether the lanes here are those is asked at the branch */
