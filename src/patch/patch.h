@@ -143,9 +143,8 @@ uint32_t mg_code_func(const struct mg_code_at *at);           /* func_ix of the 
 void mg_code(struct mg_code_at *at, const char *form, const struct mg_opnd *opnds, uint32_t n);
 #define MG_CODE(at, ...) mg_code((at), MG_INST(__VA_ARGS__))
 bool mg_at_repeats(
-    const struct mg_code_at *at); /* may code here run more than once in an activation of its function? */
-bool mg_at_is_bounded(const struct mg_code_at *at); /* less often than 2^32 times, as far as one knows? Not on edges */
-mg_id mg_code_label(struct mg_code_at *at);         /* a new label, not placed yet */
+    const struct mg_code_at *at);           /* may code here run more than once in an activation of its function? */
+mg_id mg_code_label(struct mg_code_at *at); /* a new label, not placed yet */
 void mg_code_place(struct mg_code_at *at, mg_id label);
 void mg_code_place_wait(
     struct mg_code_at *at,
@@ -227,18 +226,10 @@ void mg_table_update(struct mg_code_at *at, uint32_t table, const mg_id *keys, c
  * mask, which are those here as each of them knows (mg_value_own). often: enough for these cells to lie near the
  * threads (mg_patch_near). */
 void mg_count_lanes(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k, mg_id mask, bool often);
-/* A count in a register of each lane, 0 when the function is entered, to which code at this spot adds 1: of 32 bits,
- * or, where there may be more, a double, since one instruction adds 1 to it. */
-mg_id mg_count_new(struct mg_code_at *at);
-void mg_count_set(struct mg_code_at *at, mg_id count, int to);
-void mg_count_add(struct mg_code_at *at, mg_id count);
-void mg_count_is_some(struct mg_code_at *at, mg_id p, mg_id count); /* p: only where it is not 0, too */
-mg_id mg_count_is_none(struct mg_code_at *at, mg_id count);         /* pred */
-mg_id mg_count_times(struct mg_code_at *at, mg_id count, mg_id n);  /* b64: n (b32) times as much */
-/* The lanes of a mask were at one place `times` (such a count) in a row: the lowest of them adds their number so often
- * to cell `first` + their number; so do all that call it, each for its own mask. */
+/* The lanes of a mask were at one place `times` in a row (b64, a double: one instruction adds 1): the lowest of them
+ * adds their number so often to cell `first` + their number; so do all that call it, each for its own mask. */
 void mg_count_run(struct mg_code_at *at, uint32_t first, mg_id mask, mg_id times);
-/* Where lanes come out of a loop of one block: rounds (a count) is how many this lane made, 0: it was not in; who
+/* Where lanes come out of a loop of one block: rounds (b64, a double) is how many this lane made, 0: it was not in; who
  * made the last one with it, in a register that ptxas does not take for equal in all of them. For each round with l
  * lanes l is added to cell `first` + l, to that of the second half (from `first` + half on) where the round before had
  * more. rounds becomes 0. On GPUs, from sm_70 on. */

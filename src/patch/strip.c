@@ -74,11 +74,17 @@ static bool may_keep(struct mg_code_at *at, uint32_t registers)
     return true;
 }
 
+/* Does what adds 1 at most fit 32 bits? */
+static bool fits_32(const struct mg_code_at *at)
+{
+    return mg_sum_most(at, mg_o_imm(1)) < (uint64_t)1 << 32;
+}
+
 static mg_id register_of(struct mg_code_at *at, struct mg_patch_strip *strip)
 {
     struct mg_patch *p = at->p;
     mg_id *r = &strip->regs[at->func_ix];
-    bool narrow = strip->ones && mg_at_is_bounded(at);
+    bool narrow = strip->ones && fits_32(at);
     if (*r || !may_keep(at, narrow ? 1 : 2)) return *r;
     *r = mg_code_reg(at, narrow ? MG_TYPE_b32 : MG_TYPE_b64);
     MG_PURE(mg_at_entry(p, at->func_ix), narrow ? "mov.u32" : "mov.u64", *r, 0);
@@ -140,7 +146,7 @@ static void flush_kept(struct mg_code_at *at, void *user)
 bool mg_strip_add_kept(struct mg_code_at *at, uint32_t ix, mg_id v)
 {
     struct mg_patch *p = at->p;
-    bool is32 = mg_at_is_bounded(at);
+    bool is32 = fits_32(at);
     if (!may_keep(at, is32 ? 1 : 2)) return false;
     const struct kept k = {.func_ix = at->func_ix,
                            .first = p->strips.at[ix].first,

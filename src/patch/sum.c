@@ -47,11 +47,6 @@ uint64_t mg_sum_most(const struct mg_code_at *at, struct mg_opnd v)
     return known && bits <= 32 ? ((uint64_t)1 << bits) - below : UINT64_MAX;
 }
 
-bool mg_at_is_bounded(const struct mg_code_at *at)
-{
-    return mg_sum_most(at, mg_o_imm(1)) < (uint64_t)1 << 32;
-}
-
 /* The sums that the code of a function adds to: bits first, then the most frequent. */
 static uint32_t find_used(struct mg_patch *p, uint32_t func_ix, struct mg_patch_sum_use *list)
 {

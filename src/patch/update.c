@@ -288,14 +288,17 @@ void mg_count_lanes(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k, 
 
 void mg_count_run(struct mg_code_at *at, uint32_t first, mg_id mask, mg_id times)
 {
-    mg_id a = mg_code_temp(at, MG_TYPE_b64), k = mg_code_temp(at, MG_TYPE_b32), lowest = lowest_of(at, mask);
+    mg_id a = mg_code_temp(at, MG_TYPE_b64), k = mg_code_temp(at, MG_TYPE_b32), lanes = mg_code_temp(at, MG_TYPE_b64),
+          wide = mg_code_temp(at, MG_TYPE_b64), lowest = lowest_of(at, mask);
     if (first > at->p->rules.n || WARP >= at->p->rules.n - first)
         mg_patch_refuse(at->p, MG_ERR_STATE, "cell %u was not reserved", (unsigned)(first + WARP));
-    mg_count_is_some(at, lowest, times);
+    MG_PURE(at, "setp.neu.and.f64", lowest, times, ((struct mg_opnd){.kind = MG_OPND_f64}), lowest);
     MG_PURE(at, "popc.b32", k, mask);
     MG_PURE(at, "mad.wide.u32", a, k, 8, mg_value_base(at));
-    mg_id lanes = mg_count_times(at, times, k);
-    MG_GUARDED(at, lowest, "red.global.add.u64", mg_o_addr_reg(a, 8 * (int64_t)first), lanes);
+    MG_PURE(at, "cvt.u64.u32", lanes, k);
+    MG_PURE(at, "cvt.rzi.u64.f64", wide, times);
+    MG_PURE(at, "mul.lo.u64", wide, wide, lanes);
+    MG_GUARDED(at, lowest, "red.global.add.u64", mg_o_addr_reg(a, 8 * (int64_t)first), wide);
 }
 
 void mg_sum_add(struct mg_code_at *at, uint32_t sum, struct mg_opnd v)

@@ -248,67 +248,6 @@ MG_TEST(tools_lanes_heads)
                "\"taken\":120,\"not_taken\":0,\"divergent\":0");
 }
 
-/* Ifs on the five bits of a lane's number, of a whole warp and one of 20, 300 times: in a loop, in one in another, in
- * one with a barrier, whose lanes stay together, in one that some lanes go round in another way. */
-MG_TEST(tools_lanes_ranks)
-{
-    static const char ifs[] =
-        "and.b32 %r7, %r4, 1; setp.ne.u32 %p1, %r7, 0; @%p1 bra A;\nadd.u32 %r6, %r6, 3;\n"
-        "A: and.b32 %r7, %r4, 2; setp.ne.u32 %p1, %r7, 0; @%p1 bra B;\nadd.u32 %r6, %r6, 5;\n"
-        "B: and.b32 %r7, %r4, 4; setp.ne.u32 %p1, %r7, 0; @%p1 bra C;\nadd.u32 %r6, %r6, 7;\n"
-        "C: and.b32 %r7, %r4, 8; setp.ne.u32 %p1, %r7, 0; @%p1 bra D;\nadd.u32 %r6, %r6, 9; bra E;\n"
-        "D: add.u32 %r6, %r6, 11;\nE: ",
-                      start[] = "mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2; mov.u32 %r4, %laneid;\n"
-                                "mov.u32 %r5, 0; mov.u32 %r6, 0; mov.u32 %r8, 0;\n",
-                      next[] = "add.u32 %r5, %r5, 1; setp.lt.u32 %p2, %r5, ",
-                      rest[] = "st.global.u32 [%rd3], %r6; ret;\n}\n";
-    const struct tool_shape shapes[] = {{.grid = 3, .block = 52, .n = 7}, {.grid = 3, .block = 52, .n = 7, .sm = 90}};
-    char text[4][2000], a[200], b[200], c[200], d[200], e[200];
-    snprintf(text[0], sizeof text[0], "%s%s%sL: %s%s300; @%%p2 bra L;\n%s", TOOL_HEAD, TOOL_ENTRY, start, ifs, next,
-             rest);
-    snprintf(text[1], sizeof text[1],
-             "%s%s%sO: mov.u32 %%r5, 0;\nL: %s%s50; @%%p2 bra L;\n"
-             "add.u32 %%r8, %%r8, 1; setp.lt.u32 %%p3, %%r8, 6; @%%p3 bra O;\n%s",
-             TOOL_HEAD, TOOL_ENTRY, start, ifs, next, rest);
-    snprintf(text[2], sizeof text[2], "%s%s%sL: bar.sync 0;\n%sbar.sync 0; %s300; @%%p2 bra L;\n%s", TOOL_HEAD,
-             TOOL_ENTRY, start, ifs, next, rest);
-    snprintf(text[3], sizeof text[3],
-             "%s%s%sL: setp.gt.u32 %%p3, %%r4, 40; @%%p3 bra X;\n%sbra.uni Y;\nX: add.u32 %%r6, %%r6, 1;\n"
-             "Y: %s300; @%%p2 bra L;\n%s",
-             TOOL_HEAD, TOOL_ENTRY, start, ifs, next, rest);
-    for (int k = 0; k < 4; k++)
-        for (int i = 0; i < 2; i++) {
-            int first = k == 0 || k == 2 ? 2 : 3; /* block where the least bit is 0 */
-            EXPECT("lanes", "", text[k], &shapes[i], lanes_of(a, first, 16, 900, 10, 900),
-                   lanes_of(b, first + 2, 16, 900, 10, 900), lanes_of(c, first + 4, 16, 900, 12, 900),
-                   lanes_of(d, first + 6, 16, 900, 12, 900), lanes_of(e, first + 7, 16, 900, 8, 900),
-                   "\"taken\":23400,\"not_taken\":23400,\"divergent\":1800",
-                   "\"taken\":21600,\"not_taken\":25200,\"divergent\":1800");
-        }
-}
-
-/* Ifs on bits of a lane's number, once each, as many as make words near the threads pay. All of a warp may go one way.
- */
-MG_TEST(tools_lanes_words)
-{
-    const struct tool_shape shapes[] = {{.grid = 3, .block = 52, .n = 7}, {.grid = 3, .block = 52, .n = 7, .sm = 90}};
-    char text[4000], a[200], b[200], c[200];
-    int n = snprintf(
-        text, sizeof text,
-        "%s%smul.wide.u32 %%rd2, %%r1, 4; add.u64 %%rd3, %%rd1, %%rd2; mov.u32 %%r4, %%laneid; mov.u32 %%r6, 1;\n",
-        TOOL_HEAD, TOOL_ENTRY);
-    for (int i = 0; i < 8; i++)
-        n += snprintf(text + n, sizeof text - n,
-                      "and.b32 %%r7, %%r4, %d; setp.ne.u32 %%p1, %%r7, 0; @%%p1 bra A%d;\nadd.u32 %%r6, %%r6, 3;\n"
-                      "A%d: bar.sync 0;\n",
-                      1 << i, i, i);
-    snprintf(text + n, sizeof text - n, "st.global.u32 [%%rd3], %%r6; ret;\n}\n");
-    for (int i = 0; i < 2; i++)
-        EXPECT("lanes", "", text, &shapes[i], lanes_of(a, 1, 16, 3, 10, 3), lanes_of(b, 7, 16, 3, 12, 3),
-               lanes_of(c, 13, 32, 3, 20, 3), "\"taken\":78,\"not_taken\":78,\"divergent\":6",
-               "\"taken\":0,\"not_taken\":156,\"divergent\":0");
-}
-
 /* Loads: neighbours aligned; all one address; 16 bytes apart; neighbours 4 bytes off; a permutation of 128-byte lines.
  */
 static const char loads[] = TOOL_HEAD TOOL_ENTRY

@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tool/lanes/run.h"
+#include "tool/lanes/lanes.h"
+#include "tool/lanes/plan.h"
 #include "tool/tool.h"
 
 enum {
@@ -48,6 +49,21 @@ static uint32_t lanes_one_of(const void *conf)
 
 /* ---- instrument ---------------------------------------------------------------------------------------- */
 
+struct run { /* of one kernel */
+    struct mg_patch *p;
+    const struct mg_sites *s;
+    uint32_t *preds;
+    struct mg_lanes_plan **plans; /* by func_ix */
+    mg_id *masks;  /* by dense id: register with the lanes that entered the block last; 0: none needs it */
+    mg_id *rounds; /* by dense id, of loops that count runs: how often these lanes did so in a row, less what is counted
+                      (a double); 0: none */
+    uint32_t *cells; /* by dense id, of blocks that a branch in front of them counts */
+    bool calls;      /* functions for when lanes have changed: */
+    struct mg_code_at *difference, *runs;
+    mg_id here, partial; /* at the kernel's entry: its lanes; predicate: its warp had not all. 0: not asked */
+    mg_id ragged;        /* predicate: CTAs have a warp that is not full. 0: not asked */
+};
+
 static struct mg_opnd real(double v)
 {
     struct mg_opnd o = {.kind = MG_OPND_f64};
@@ -55,7 +71,7 @@ static struct mg_opnd real(double v)
     return o;
 }
 
-void mg_lanes_jump(struct mg_code_at *at, mg_id p, bool negated, mg_id to)
+static void jump(struct mg_code_at *at, mg_id p, bool negated, mg_id to)
 {
     mg_code_push_guard(at, p, negated);
     MG_CODE(at, "bra.uni", mg_o_label(to));
@@ -69,7 +85,7 @@ static mg_id is_partial(struct mg_code_at *at, mg_id mask)
     return p;
 }
 
-mg_id mg_lanes_at_entry(struct mg_lanes_run *r)
+static mg_id lanes_at_entry(struct run *r)
 {
     struct mg_code_at *entry = mg_at_entry(r->p, 0);
     if (r->here) return r->here;
@@ -79,17 +95,17 @@ mg_id mg_lanes_at_entry(struct mg_lanes_run *r)
 }
 
 /* Are the warps of the kernel's entry whole? Asked once. */
-static mg_id is_partial_at_entry(struct mg_lanes_run *r)
+static mg_id is_partial_at_entry(struct run *r)
 {
     struct mg_code_at *entry = mg_at_entry(r->p, 0);
     if (r->partial) return r->partial;
     r->partial = mg_code_reg(entry, MG_TYPE_pred);
-    MG_CODE(entry, "mov.pred", r->partial, is_partial(entry, mg_lanes_at_entry(r)));
+    MG_CODE(entry, "mov.pred", r->partial, is_partial(entry, lanes_at_entry(r)));
     return r->partial;
 }
 
 /* What ptxas sees to be equal in all lanes, so that it makes nothing to bring them together behind a jump by it. */
-static mg_id is_ragged(struct mg_lanes_run *r)
+static mg_id is_ragged(struct run *r)
 {
     struct mg_code_at *entry = mg_at_entry(r->p, 0);
     if (r->ragged) return r->ragged;
@@ -106,36 +122,36 @@ static mg_id is_ragged(struct mg_lanes_run *r)
 }
 
 /* of: a block, MG_NO_BLOCK: the kernel's entry. */
-static mg_id mask_of(struct mg_lanes_run *r, uint32_t func_ix, uint32_t of)
+static mg_id mask_of(struct run *r, uint32_t func_ix, uint32_t of)
 {
-    return of == MG_NO_BLOCK ? mg_lanes_at_entry(r) : r->masks[r->s->first_block[func_ix] + of];
+    return of == MG_NO_BLOCK ? lanes_at_entry(r) : r->masks[r->s->first_block[func_ix] + of];
 }
 
-static const struct mg_lanes_block *plan_of(const struct mg_lanes_run *r, uint32_t func_ix, uint32_t block)
+static const struct mg_lanes_block *plan_of(const struct run *r, uint32_t func_ix, uint32_t block)
 {
     return &r->plans[func_ix]->blocks[block];
 }
 
-static uint32_t leader_of(const struct mg_lanes_run *r, uint32_t func_ix, uint32_t of)
+static uint32_t leader_of(const struct run *r, uint32_t func_ix, uint32_t of)
 {
     return plan_of(r, func_ix, of)->ask == MG_LANES_ENTRY ? MG_NO_BLOCK : of;
 }
 
 /* Registers for the lanes of blocks with which others are compared. */
-static void keep_mask(struct mg_lanes_run *r, uint32_t func_ix, uint32_t of)
+static void keep_mask(struct run *r, uint32_t func_ix, uint32_t of)
 {
     if (of == MG_NO_BLOCK) return;
     uint32_t id = r->s->first_block[func_ix] + of;
     if (!r->masks[id]) r->masks[id] = mg_code_reg(mg_at_block(r->p, id), MG_TYPE_b32);
 }
 
-static void keep_masks(struct mg_lanes_run *r, uint32_t func_ix)
+static void keep_masks(struct run *r, uint32_t func_ix)
 {
     const struct mg_lanes_plan *l = r->plans[func_ix];
     for (uint32_t b = 0; b < l->n_blocks; b++) {
         const struct mg_lanes_block *x = &l->blocks[b];
         if (x->ask == MG_LANES_FOLLOWS) keep_mask(r, func_ix, leader_of(r, func_ix, x->of));
-        if (x->tells != MG_NO_BLOCK && !x->at_branch) keep_mask(r, func_ix, l->blocks[x->tells].mask);
+        if (x->tells != MG_NO_BLOCK) keep_mask(r, func_ix, l->blocks[x->tells].mask);
     }
 }
 
@@ -146,54 +162,49 @@ static mg_id n_lanes(struct mg_code_at *at, mg_id mask)
     return n;
 }
 
-void mg_lanes_keep(struct mg_code_at *at, mg_id own, struct mg_opnd lanes)
+/* For later, in a register of the block's own (0: nobody asks). What activemask told must not be kept, nor counted by:
+ * what is made of it ptxas takes for equal in all lanes that run together, also where groups have met since, and then
+ * adds up one lane's for all. */
+static void keep(struct mg_code_at *at, mg_id own, struct mg_opnd lanes)
 {
     if (own) MG_CODE(at, "mov.b32", own, lanes);
-}
-
-/* Who leaves the loop with this head takes what lanes counted there along. */
-static void leave_loop(struct mg_lanes_run *r, uint32_t id, uint32_t cell, mg_id who, mg_id rounds)
-{
-    const struct mg_site_block *b = &r->s->blocks[id];
-    const struct mg_loops *l = mg_patch_loops(r->p, b->func_ix);
-    uint32_t first = r->s->first_block[b->func_ix], loop = l->loop_of[b->block_ix];
-    for (uint32_t x = 0; x < r->plans[b->func_ix]->n_blocks; x++)
-        for (uint32_t i = 0; i < r->s->blocks[first + x].n_succs && mg_loops_contains(l, loop, x); i++) {
-            if (mg_loops_contains(l, loop, r->s->blocks[first + x].succs[i] - first)) continue;
-            struct mg_code_at *out = mg_at_edge(r->p, first + x, i);
-            mg_count_run(out, cell, who, rounds);
-            mg_count_set(out, rounds, 0);
-            mg_lanes_ranks_add(r, out, id);
-        }
 }
 
 /* A partial warp that is what it was a round before is counted in a register, with the others like it. Where lanes
  * have changed, and where they leave the loop, the lowest of those that there were adds them. Goes on for lanes that
  * have changed: where it is so for some of those here, the lowest of them counts in one way or the other. */
-static void count_repeats(struct mg_lanes_run *r, uint32_t id, struct mg_code_at *at, uint32_t cell, mg_id here,
-                          mg_id before, mg_id done)
+static void count_repeats(struct run *r, uint32_t id, struct mg_code_at *at, uint32_t cell, mg_id here, mg_id before,
+                          mg_id done)
 {
     struct mg_patch *p = r->p;
     const struct mg_site_block *b = &r->s->blocks[id];
+    const struct mg_loops *l = mg_patch_loops(p, b->func_ix);
+    uint32_t first = r->s->first_block[b->func_ix], loop = l->loop_of[b->block_ix];
     mg_id who = mg_code_reg(at, MG_TYPE_b32), rounds = mg_code_reg(at, MG_TYPE_b64),
           same = mg_code_temp(at, MG_TYPE_pred), changed = mg_code_label(at);
     MG_CODE(mg_at_entry(p, b->func_ix), "mov.b32", who, 0);
-    mg_count_set(mg_at_entry(p, b->func_ix), rounds, 0);
+    MG_CODE(mg_at_entry(p, b->func_ix), "mov.f64", rounds, real(0));
     MG_CODE(at, "setp.eq.u32", same, here, who);
     MG_CODE(at, "setp.eq.and.u32", same, here, before, mg_o_reg(same));
     mg_code_push_guard(at, same, true);
     MG_CODE(at, "bra", mg_o_label(changed));
     mg_code_pop_guard(at);
-    mg_count_add(at, rounds);
+    MG_CODE(at, "add.f64", rounds, rounds, real(1));
     MG_CODE(at, "bra", mg_o_label(done));
     mg_code_place(at, changed);
     mg_count_run(at, cell, who, rounds);
     MG_CODE(at, "mov.b32", who, here);
-    mg_count_set(at, rounds, 0);
-    leave_loop(r, id, cell, who, rounds);
+    MG_CODE(at, "mov.f64", rounds, real(0));
+    for (uint32_t x = 0; x < r->plans[b->func_ix]->n_blocks; x++)
+        for (uint32_t i = 0; i < r->s->blocks[first + x].n_succs && mg_loops_contains(l, loop, x); i++) {
+            if (mg_loops_contains(l, loop, r->s->blocks[first + x].succs[i] - first)) continue;
+            struct mg_code_at *out = mg_at_edge(p, first + x, i);
+            mg_count_run(out, cell, who, rounds);
+            MG_CODE(out, "mov.f64", rounds, real(0));
+        }
 }
 
-static void count_partial(struct mg_lanes_run *r, const struct mg_site_block *b, const struct mg_lanes_block *x,
+static void count_partial(struct run *r, const struct mg_site_block *b, const struct mg_lanes_block *x,
                           struct mg_code_at *at, uint32_t cell, mg_id here)
 {
     mg_id k = n_lanes(at, here);
@@ -210,92 +221,27 @@ static void count_partial(struct mg_lanes_run *r, const struct mg_site_block *b,
     mg_count_lanes(at, cell, 2 * bins, k, here, true);
 }
 
-/* Where lanes have ranks. */
-struct steady {
-    struct mg_lanes_run *r;
-    uint32_t id;
-    mg_id rounds;
-};
-
-/* What was counted with the lanes that there were. Where a branch in front has counted the block, rounds are none. */
-static void add_steady(struct mg_code_at *at, const struct steady *s)
-{
-    if (!mg_lanes_plan_of(s->r, s->id)->at_branch)
-        mg_count_run(at, s->r->cells[s->id], s->r->ranks[s->id].who, s->rounds);
-    mg_lanes_ranks_add(s->r, at, s->id);
-}
-
-static void leave_kernel(struct mg_code_at *at, void *user)
-{
-    if (!mg_code_func(at)) add_steady(at, user);
-}
-
-/* Are the lanes here those of last time, and not what a branch has just left of others? They agree on that. */
-static mg_id is_as_before(struct mg_lanes_run *r, uint32_t id, struct mg_code_at *at, mg_id all, mg_id rounds)
-{
-    const struct mg_lanes_block *x = mg_lanes_plan_of(r, id);
-    uint32_t func_ix = r->s->blocks[id].func_ix;
-    mg_id same = mg_code_temp(at, MG_TYPE_pred), voters = mg_code_temp(at, MG_TYPE_b32),
-          before = x->repeats ? mask_of(r, func_ix, plan_of(r, func_ix, x->tells)->mask) : 0;
-    MG_CODE(at, "setp.eq.u32", same, all, r->ranks[id].who);
-    if (before && x->inner) { /* who enters the loop anew is not split */
-        mg_id back = mg_code_temp(at, MG_TYPE_pred);
-        MG_CODE(at, "setp.eq.u32", back, before, 0);
-        MG_CODE(at, "setp.eq.or.u32", back, all, before, mg_o_reg(back));
-        MG_CODE(at, "and.pred", same, same, back);
-    } else if (before) {
-        MG_CODE(at, "setp.eq.and.u32", same, all, before, mg_o_reg(same));
-    }
-    MG_CODE(at, "setp.lt.and.u32", same, rounds, MG_LANES_ROUNDS, mg_o_reg(same));
-    MG_CODE(at, "activemask.b32", voters); /* asked right in front of the vote, which needs no more then */
-    MG_CODE(at, "vote.sync.all.pred", same, same, voters);
-    return same;
-}
-
-/* Lanes, whole warps' too, that are what they were last time cost a vote. Where any differ all go the long way: what
- * they counted with the lanes that there were goes to memory. */
-static void count_steady(struct mg_lanes_run *r, uint32_t id, struct mg_code_at *at)
-{
-    const struct mg_site_block *b = &r->s->blocks[id];
-    const struct mg_lanes_block *x = mg_lanes_plan_of(r, id);
-    struct steady s = {r, id, mg_code_reg(at, MG_TYPE_b32)};
-    mg_id known = mg_code_label(at), all = mg_value_active(at);
-    MG_CODE(mg_at_entry(r->p, b->func_ix), "mov.u32", s.rounds, 0);
-    mg_lanes_jump(at, is_as_before(r, id, at, all, s.rounds), false, known);
-    mg_id here = mg_value_own_of(at, all);
-    add_steady(at, &s);
-    if (!x->at_branch) count_partial(r, b, x, at, r->cells[id], here);
-    mg_lanes_ranks_set(r, at, id, here);
-    mg_count_set(at, s.rounds, -1);
-    mg_code_place(at, known);
-    mg_count_add(at, s.rounds);
-    if (x->stays)
-        mg_at_exits(r->p, 0, leave_kernel, &s);
-    else
-        leave_loop(r, id, r->cells[id], r->ranks[id].who, s.rounds);
-}
-
 /* A partial warp's lanes are counted. Where the block tells of a branch, in the second half when it has just been
  * split. In functions that are called the lanes are known on one way less: what lives there is saved over calls. */
-static void count_asked(struct mg_lanes_run *r, uint32_t id, const struct mg_lanes_block *x, struct mg_code_at *at,
+static void count_asked(struct run *r, uint32_t id, const struct mg_lanes_block *x, struct mg_code_at *at,
                         uint32_t cell, mg_id own)
 {
     const struct mg_site_block *b = &r->s->blocks[id];
     mg_id all = mg_value_active(at), done = mg_code_label(at), partial = is_partial(at, all),
           here = b->func_ix ? 0 : mg_value_own_of(at, all);
-    mg_lanes_jump(at, partial, true, done);
+    jump(at, partial, true, done);
     if (b->func_ix) here = mg_value_own_of(at, all);
-    if (x->repeats && !x->inner)
+    if (x->repeats)
         count_repeats(r, id, at, cell, here, mask_of(r, b->func_ix, plan_of(r, b->func_ix, x->tells)->mask), done);
     count_partial(r, b, x, at, cell, here);
-    if (b->func_ix) mg_lanes_keep(at, own, mg_o_reg(here));
+    if (b->func_ix) keep(at, own, mg_o_reg(here));
     mg_code_place(at, done);
     if (b->func_ix) {
         mg_code_push_guard(at, partial, true);
-        mg_lanes_keep(at, own, mg_o_imm(-1));
+        keep(at, own, mg_o_imm(-1));
         mg_code_pop_guard(at);
     } else {
-        mg_lanes_keep(at, own, mg_o_reg(here));
+        keep(at, own, mg_o_reg(here));
     }
 }
 
@@ -314,7 +260,7 @@ static mg_id end_run(struct mg_code_at *at, uint32_t cell, mg_id own, mg_id roun
     return here;
 }
 
-static mg_id call_end_run(struct mg_lanes_run *r, struct mg_code_at *at, uint32_t cell, mg_id own, mg_id rounds)
+static mg_id call_end_run(struct run *r, struct mg_code_at *at, uint32_t cell, mg_id own, mg_id rounds)
 {
     struct mg_code_at *f = r->runs;
     if (!f) {
@@ -331,7 +277,7 @@ static mg_id call_end_run(struct mg_lanes_run *r, struct mg_code_at *at, uint32_
 /* A loop by itself: lanes seldom change from round to round, so that rounds with the same ones are counted in a
  * register. Where they change, and where they leave the loop, the lowest of those that there were counts their rounds.
  * The round that a split begins with goes into the second half at once. */
-static void count_runs(struct mg_lanes_run *r, uint32_t id, struct mg_code_at *at, uint32_t cell, mg_id own)
+static void count_runs(struct run *r, uint32_t id, struct mg_code_at *at, uint32_t cell, mg_id own)
 {
     mg_id *rounds = &r->rounds[id], done = mg_code_label(at), as_one = mg_code_temp(at, MG_TYPE_pred),
           split = mg_code_temp(at, MG_TYPE_pred);
@@ -343,7 +289,7 @@ static void count_runs(struct mg_lanes_run *r, uint32_t id, struct mg_code_at *a
     MG_CODE(at, "add.f64", *rounds, *rounds, real(1));
     MG_CODE(at, "setp.eq.u32", as_one, all, own);
     MG_CODE(at, "vote.sync.all.pred", as_one, as_one, all);
-    mg_lanes_jump(at, as_one, false, done);
+    jump(at, as_one, false, done);
     MG_CODE(at, "add.f64", *rounds, *rounds, real(-1));
     mg_id here = r->calls ? call_end_run(r, at, cell, own, *rounds) : end_run(at, cell, own, *rounds, all);
     MG_CODE(at, "setp.ne.u32", split, own, 0);
@@ -368,14 +314,15 @@ static void remember(struct mg_code_at *at, mg_id who)
 }
 
 /* Each lane counts its rounds, and knows with whom it made the last one. */
-static void count_late(struct mg_lanes_run *r, uint32_t id, const struct mg_lanes_block *x, struct mg_code_at *at,
-                       uint32_t cell)
+static void count_late(struct run *r, uint32_t id, const struct mg_lanes_block *x, struct mg_code_at *at, uint32_t cell)
 {
     struct mg_patch *p = r->p;
     uint32_t func_ix = r->s->blocks[id].func_ix;
-    mg_id behind = plan_of(r, func_ix, x->out)->behind, rounds = mg_count_new(at), who = r->masks[id];
-    MG_CODE(mg_at_entry(p, func_ix), "mov.b32", who, 0);
-    mg_count_add(at, rounds);
+    mg_id behind = plan_of(r, func_ix, x->out)->behind, rounds = mg_code_reg(at, MG_TYPE_b64), who = r->masks[id];
+    struct mg_code_at *entry = mg_at_entry(p, func_ix);
+    MG_CODE(entry, "mov.f64", rounds, real(0));
+    MG_CODE(entry, "mov.b32", who, 0);
+    MG_CODE(at, "add.f64", rounds, rounds, real(1));
     remember(at, who);
     mg_count_rounds(behind ? mg_at_after(p, behind) : mg_at_block(p, r->s->first_block[func_ix] + x->out), cell, bins,
                     who, rounds);
@@ -399,7 +346,7 @@ static mg_id count_both(struct mg_code_at *at, uint32_t cell, mg_id there)
     return here;
 }
 
-static mg_id call_both(struct mg_lanes_run *r, struct mg_code_at *at, uint32_t cell, mg_id there)
+static mg_id call_both(struct run *r, struct mg_code_at *at, uint32_t cell, mg_id there)
 {
     struct mg_code_at *f = r->difference;
     if (!f) {
@@ -413,20 +360,16 @@ static mg_id call_both(struct mg_lanes_run *r, struct mg_code_at *at, uint32_t c
     return here;
 }
 
-mg_id mg_lanes_difference(struct mg_lanes_run *r, struct mg_code_at *at, uint32_t cell, mg_id there)
-{
-    return r->calls ? call_both(r, at, cell, there) : count_both(at, cell, there);
-}
-
 /* Lanes are counted only where not all that are here were together in the block that this one follows. */
-static void count_difference(struct mg_lanes_run *r, struct mg_code_at *at, uint32_t cell, mg_id own, mg_id there)
+static void count_difference(struct run *r, struct mg_code_at *at, uint32_t cell, mg_id own, mg_id there)
 {
     mg_id done = mg_code_label(at), as_one = mg_code_temp(at, MG_TYPE_pred);
-    mg_lanes_keep(at, own, mg_o_reg(there));
+    keep(at, own, mg_o_reg(there));
     MG_CODE(at, "setp.eq.u32", as_one, mg_value_active(at), there);
     MG_CODE(at, "vote.sync.all.pred", as_one, as_one, mg_value_active(at));
-    mg_lanes_jump(at, as_one, false, done);
-    mg_lanes_keep(at, own, mg_o_reg(mg_lanes_difference(r, at, cell, there)));
+    jump(at, as_one, false, done);
+    mg_id here = r->calls ? call_both(r, at, cell, there) : count_both(at, cell, there);
+    keep(at, own, mg_o_reg(here));
     mg_code_place(at, done);
 }
 
@@ -435,82 +378,115 @@ static uint32_t block_site(struct mg_patch *p, uint32_t id, uint32_t n, enum mg_
     return mg_patch_site(p, MG_SITE_BLOCK, 0, id, n, MG_MERGE_SUM, MG_LN_KINDS * of + kind);
 }
 
-/* The block with a ranked branch of whose lanes those here are what did not go the other way; MG_NO_BLOCK: none. */
-static uint32_t rest_of(const struct mg_lanes_run *r, uint32_t id)
-{
-    const struct mg_lanes_block *x = mg_lanes_plan_of(r, id);
-    const struct mg_site_block *b = &r->s->blocks[id];
-    const struct mg_cfg *c = mg_patch_cfg(r->p, b->func_ix);
-    if (!x->at_branch || x->tells != MG_NO_BLOCK) return MG_NO_BLOCK;
-    uint32_t from = c->preds[c->blocks[b->block_ix].pred_at];
-    return r->plans[b->func_ix]->blocks[from].ranked ? from : MG_NO_BLOCK;
-}
-
-static void reserve(struct mg_lanes_run *r, uint32_t id)
-{
-    const struct mg_lanes_block *x = mg_lanes_plan_of(r, id);
-    uint32_t first = r->s->first_block[r->s->blocks[id].func_ix], rest = rest_of(r, id);
-    if (x->ask == MG_LANES_SAME)
-        block_site(r->p, id, 0, MG_LN_SAME, first + x->of);
-    else if (x->ask == MG_LANES_FOLLOWS || rest != MG_NO_BLOCK)
-        r->cells[id] = block_site(r->p, id, bins, MG_LN_FOLLOWS, first + (rest != MG_NO_BLOCK ? rest : x->of));
-    else if (x->tells != MG_NO_BLOCK)
-        r->cells[id] = block_site(r->p, id, 2 * bins, MG_LN_TELLS, first + x->tells);
-    else
-        r->cells[id] = block_site(r->p, id, bins, MG_LN_OWN, 0);
-}
-
-static void count_entry(struct mg_lanes_run *r, struct mg_code_at *at, uint32_t cell)
-{
-    mg_id done = mg_code_label(at);
-    mg_lanes_jump(at, r->plans[0]->asks_often ? is_ragged(r) : is_partial_at_entry(r), true, done);
-    mg_id here = mg_lanes_at_entry(r), k = n_lanes(at, here);
-    mg_code_push_guard(at, is_partial_at_entry(r), false);
-    mg_count_lanes(at, cell, bins, k, here, false);
-    mg_code_pop_guard(at);
-    mg_code_place(at, done);
-}
-
-static void count_block(struct mg_lanes_run *r, uint32_t id)
+static void count_block(struct run *r, uint32_t id)
 {
     struct mg_patch *p = r->p;
     const struct mg_site_block *b = &r->s->blocks[id];
-    const struct mg_lanes_block *x = mg_lanes_plan_of(r, id);
-    uint32_t first = r->s->first_block[b->func_ix], cell = r->cells[id];
-    if (x->ask == MG_LANES_SAME || (x->at_branch && !x->steady) || x->checked) return;
-    struct mg_code_at *at = x->behind ? mg_at_after(p, x->behind) : mg_at_block(p, id);
-    if (x->ask == MG_LANES_FOLLOWS)
-        count_difference(r, at, cell, r->masks[id], mask_of(r, b->func_ix, leader_of(r, b->func_ix, x->of)));
-    else if (x->ask == MG_LANES_ENTRY)
-        count_entry(r, at, cell);
-    else if (x->out != MG_NO_BLOCK)
-        count_late(r, id, x, at, cell);
-    else if (x->steady)
-        count_steady(r, id, at);
-    else if (x->runs)
-        count_runs(r, id, at, cell, r->masks[id]);
-    else
-        count_asked(r, id, x, at, cell, r->masks[id]);
-    if (x->enters == MG_NO_BLOCK || x->out != MG_NO_BLOCK) return;
-    const struct mg_site_block *q = &r->s->blocks[first + x->enters];
-    for (uint32_t i = 0; i < q->n_succs; i++) {
-        struct mg_code_at *in = q->succs[i] == id ? mg_at_edge(p, first + x->enters, i) : NULL;
-        if (in) MG_CODE(in, "mov.b32", mask_of(r, b->func_ix, plan_of(r, b->func_ix, x->tells)->mask), 0);
+    const struct mg_lanes_block *x = plan_of(r, b->func_ix, b->block_ix);
+    uint32_t first = r->s->first_block[b->func_ix];
+    if (x->ask == MG_LANES_SAME) {
+        block_site(p, id, 0, MG_LN_SAME, first + x->of);
+        return;
     }
+    struct mg_code_at *at = x->behind ? mg_at_after(p, x->behind) : mg_at_block(p, id);
+    if (x->ask == MG_LANES_FOLLOWS) {
+        count_difference(r, at, block_site(p, id, bins, MG_LN_FOLLOWS, first + x->of), r->masks[id],
+                         mask_of(r, b->func_ix, leader_of(r, b->func_ix, x->of)));
+    } else if (x->ask == MG_LANES_ENTRY) {
+        uint32_t cell = block_site(p, id, bins, MG_LN_OWN, 0);
+        mg_id done = mg_code_label(at);
+        jump(at, r->plans[0]->asks_often ? is_ragged(r) : is_partial_at_entry(r), true, done);
+        mg_id here = lanes_at_entry(r), k = n_lanes(at, here);
+        mg_code_push_guard(at, is_partial_at_entry(r), false);
+        mg_count_lanes(at, cell, bins, k, here, false);
+        mg_code_pop_guard(at);
+        mg_code_place(at, done);
+    } else {
+        bool tells = x->tells != MG_NO_BLOCK;
+        uint32_t cell =
+            block_site(p, id, tells ? 2 * bins : bins, tells ? MG_LN_TELLS : MG_LN_OWN, tells ? first + x->tells : 0);
+        r->cells[id] = cell;
+        if (x->at_branch)
+            return;
+        else if (x->out != MG_NO_BLOCK)
+            count_late(r, id, x, at, cell);
+        else if (x->runs)
+            count_runs(r, id, at, cell, r->masks[id]);
+        else
+            count_asked(r, id, x, at, cell, r->masks[id]);
+        if (x->enters == MG_NO_BLOCK || x->out != MG_NO_BLOCK) return;
+        const struct mg_site_block *q = &r->s->blocks[first + x->enters];
+        for (uint32_t i = 0; i < q->n_succs; i++) {
+            struct mg_code_at *in = q->succs[i] == id ? mg_at_edge(p, first + x->enters, i) : NULL;
+            if (in) MG_CODE(in, "mov.b32", mask_of(r, b->func_ix, plan_of(r, b->func_ix, x->tells)->mask), 0);
+        }
+    }
+}
+
+/* Who takes which way of a branch is told in front of it, for both at once. They are the block's lanes, all of them. */
+static void count_sides(struct run *r, uint32_t id)
+{
+    const struct mg_site_block *b = &r->s->blocks[id];
+    const struct mg_lanes_block *x = plan_of(r, b->func_ix, b->block_ix);
+    const struct mg_cfg *c = mg_patch_cfg(r->p, b->func_ix);
+    mg_id node = c->blocks[b->block_ix].last;
+    struct mg_code_at *at = mg_at_before(r->p, node);
+    uint32_t first = r->s->first_block[b->func_ix], s = first + x->told_by,
+             o = b->succs[0] == s ? b->succs[1] : b->succs[0];
+    bool both = plan_of(r, b->func_ix, o - first)->at_branch, negated = false;
+    mg_id goes = mg_node_guard(mg_patch_module(r->p), node, &negated); /* to s, where not negated */
+    if (b->succs[0] == s) negated = !negated;
+    mg_id took = mg_code_temp(at, MG_TYPE_b32), t = mg_code_temp(at, MG_TYPE_b32), side = mg_code_temp(at, MG_TYPE_b32),
+          p = mg_code_temp(at, MG_TYPE_pred), done = mg_code_label(at);
+    mg_id all = mg_value_active(at);
+    MG_CODE(at, "vote.sync.ballot.b32", took, negated ? mg_o_not(goes) : mg_o_reg(goes), all);
+    if (both) {
+        MG_CODE(at, "xor.b32", t, took, all);
+        if (negated)
+            MG_CODE(at, "selp.b32", side, t, took, goes);
+        else
+            MG_CODE(at, "selp.b32", side, took, t, goes);
+    } else {
+        MG_CODE(at, "mov.b32", side, took);
+    }
+    MG_CODE(at, "or.b32", side, side, mg_value_bit(at));
+    for (int i = 0; i < 1 + both; i++) {
+        mg_code_push_guard(at, goes, i ? !negated : negated);
+        keep(at, r->masks[i ? o : s], mg_o_reg(side));
+        mg_code_pop_guard(at);
+    }
+    MG_CODE(at, "add.u32", t, took, 1);
+    MG_CODE(at, "setp.le.u32", p, t, 1); /* none or a whole warp */
+    if (both) MG_CODE(at, "setp.eq.and.u32", p, all, mg_o_imm(-1), mg_o_reg(p));
+    jump(at, p, false, done);
+    uint32_t base = both ? MG_MIN(r->cells[s], r->cells[o]) : r->cells[s];
+    mg_id k = n_lanes(at, side), off = mg_code_temp(at, MG_TYPE_b32);
+    MG_CODE(at, "setp.ne.u32", p, took, all);
+    if (both) MG_CODE(at, "setp.ne.and.u32", p, took, 0, mg_o_reg(p));
+    MG_CODE(at, "selp.b32", off, mg_o_imm((int64_t)(r->cells[s] - base) + bins), mg_o_imm(r->cells[s] - base), p);
+    if (both && negated)
+        MG_CODE(at, "selp.b32", off, mg_o_imm(r->cells[o] - base), off, goes);
+    else if (both)
+        MG_CODE(at, "selp.b32", off, off, mg_o_imm(r->cells[o] - base), goes);
+    MG_CODE(at, "add.u32", k, k, off);
+    if (!both) mg_code_push_guard(at, goes, negated);
+    mg_count_lanes(at, base, 2 * bins, k, side, false);
+    if (!both) mg_code_pop_guard(at);
+    mg_code_place(at, done);
 }
 
 static void count_divergence(struct mg_code_at *at, uint32_t cell, mg_id guard)
 {
     mg_id as_one = mg_code_temp(at, MG_TYPE_pred), done = mg_code_label(at);
     MG_CODE(at, "vote.sync.uni.pred", as_one, guard, mg_value_active(at));
-    mg_lanes_jump(at, as_one, false, done);
+    jump(at, as_one, false, done);
     mg_id first = mg_code_temp(at, MG_TYPE_b32);
     MG_CODE(at, "mov.u32", first, 0);
     mg_tally_add(at, cell + MG_LC_DIVERGENT, 1, first);
     mg_code_place(at, done);
 }
 
-static void count_branch(struct mg_lanes_run *r, const struct mg_patch_inst *i, mg_id guard, bool negated)
+static void count_branch(struct run *r, const struct mg_patch_inst *i, mg_id guard, bool negated)
 {
     struct mg_patch *p = r->p;
     const struct mg_lanes_block *x = plan_of(r, i->func_ix, i->block);
@@ -538,7 +514,7 @@ static void forget_written(const struct mg_module *m, mg_id node, struct guard *
         if (mg_kit_writes(m, node, known[i].pred)) known[i] = known[--*n];
 }
 
-static void count_guards(struct mg_lanes_run *r, const struct mg_patch_inst *insts, uint32_t n)
+static void count_guards(struct run *r, const struct mg_patch_inst *insts, uint32_t n)
 {
     const struct mg_module *m = mg_patch_module(r->p);
     struct guard known[GUARDS];
@@ -569,21 +545,19 @@ static enum mg_err lanes_analyze(const void *conf, struct mg_patch *p, struct mg
     return MG_ERR_OK;
 }
 
-static void make_plans(struct mg_lanes_run *r)
+static void make_plans(struct run *r)
 {
     r->plans = mg_arena_array(mg_patch_scratch(r->p), struct mg_lanes_plan *, r->s->n_funcs);
     r->masks = mg_arena_array(mg_patch_scratch(r->p), mg_id, r->s->n_blocks + 1);
     r->rounds = mg_arena_array(mg_patch_scratch(r->p), mg_id, r->s->n_blocks + 1);
     r->cells = mg_arena_array(mg_patch_scratch(r->p), uint32_t, r->s->n_blocks + 1);
-    r->went = mg_arena_array(mg_patch_scratch(r->p), struct mg_lanes_went, r->s->n_blocks + 1);
-    r->ranks = mg_arena_array(mg_patch_scratch(r->p), struct mg_lanes_ranks, r->s->n_blocks + 1);
     for (uint32_t f = 0; f < r->s->n_funcs; f++) {
         r->plans[f] = mg_lanes_plan_new(r->p, f);
         keep_masks(r, f);
     }
 }
 
-static bool has_many_changes(const struct mg_lanes_run *r)
+static bool has_many_changes(const struct run *r)
 {
     uint32_t n = 0;
     for (uint32_t f = 0; f < r->s->n_funcs; f++)
@@ -597,17 +571,15 @@ static enum mg_err lanes_instrument(const void *conf, struct mg_patch *p, struct
     const struct mg_lanes_opts *c = conf;
     const struct mg_patch_inst *insts;
     uint32_t n = mg_patch_insts(p, &insts);
-    struct mg_lanes_run r = {.p = p, .s = mg_patch_sites(p)};
+    struct run r = {.p = p, .s = mg_patch_sites(p)};
     (void)d;
     r.preds = mg_kit_preds(r.s->blocks, r.s->n_blocks);
     make_plans(&r);
     if (r.plans[0]->busy) mg_patch_near(p);
     r.calls = has_many_changes(&r);
-    for (uint32_t id = 0; id < r.s->n_blocks; id++) reserve(&r, id);
-    mg_lanes_ranks_begin(&r);
     for (uint32_t id = 0; id < r.s->n_blocks; id++) count_block(&r, id);
     for (uint32_t id = 0; id < r.s->n_blocks; id++)
-        if (mg_lanes_plan_of(&r, id)->sides) mg_lanes_count_sides(&r, id);
+        if (plan_of(&r, r.s->blocks[id].func_ix, r.s->blocks[id].block_ix)->sides) count_sides(&r, id);
     for (uint32_t i = 0; i < n && c->branches; i++) {
         const struct mg_module *m = mg_patch_module(p);
         bool negated = false;
@@ -625,7 +597,7 @@ extern const struct mg_tool mg_tool_lanes;
 const struct mg_tool mg_tool_lanes = {
     .name = "lanes",
     .summary = "active lanes by block as a distribution; branches that split warps, by what they cost",
-    .cost = "kernel time on an H200, geometric mean of 20 kernels: 1.40 (docs/measured.md)",
+    .cost = "kernel time on an H200, geometric mean of 20 kernels: 1.48 (docs/measured.md)",
     .opts = lanes_opts,
     .configure = lanes_configure,
     .release = free,

@@ -1,16 +1,9 @@
 /* See tool/lanes/plan.h. Looks at the application's code only. */
 #include "tool/lanes/plan.h"
 
-#include "analysis/ssa.h"
-
 #include <stdlib.h>
 
-enum {
-    FEW = 6,          /* blocks that ask, outside of loops: setting up words near the threads takes as long */
-    MOST_RANKED = 12, /* registers of 32 bits for them */
-    MANY_RANKED =
-        4 /* where lanes change more often than at the head of a loop: all that was counted goes to memory then */
-};
+enum { FEW = 6 /* blocks that ask, outside of loops: setting up words near the threads takes as long */ };
 
 struct planner {
     const struct mg_cfg *c;
@@ -23,11 +16,6 @@ struct planner {
     const struct mg_loops *nest;
     const bool *may_leave; /* by block */
     bool gpu;              /* no other device's code, and new enough for what it takes there */
-    bool leaves_inside;    /* threads may end in a function that this one calls */
-    uint32_t n_ranked;     /* registers */
-    struct mg_patch *patch;
-    uint32_t func_ix;
-    const uint32_t *class_of; /* blocks of one class are entered as often */
 };
 
 static bool is_bra(const struct planner *p, uint32_t b)
@@ -70,8 +58,7 @@ static void choose(struct planner *p, const struct mg_equiv *e)
                                      .tells = MG_NO_BLOCK,
                                      .enters = MG_NO_BLOCK,
                                      .out = MG_NO_BLOCK,
-                                     .told_by = MG_NO_BLOCK,
-                                     .as = MG_NO_BLOCK};
+                                     .told_by = MG_NO_BLOCK};
         if (!c->reachable[b]) continue;
         if (mg_is_cta_barrier(p->m, c->blocks[b].first) && c->blocks[b].first != c->blocks[b].last)
             x->behind = c->blocks[b].first;
@@ -119,10 +106,10 @@ static bool is_long(const struct planner *p, uint32_t b)
     return p->loops && p->loops->loop_of[b] != MG_NO_LOOP && p->loops->loops[p->loops->loop_of[b]].parent == MG_NO_LOOP;
 }
 
-/* s: the head of a loop of several blocks, entered from the end of `latch`. Do lanes leave it by its edges alone? */
-static bool may_repeat(const struct planner *p, uint32_t s, uint32_t latch)
+/* s: the head of a loop of several blocks. Do lanes leave it by its edges alone? */
+static bool may_repeat(const struct planner *p, uint32_t s)
 {
-    if (!p->gpu || !p->loops || (!is_long(p, s) && (p->leaves_inside || p->l->blocks[latch].mask == s))) return false;
+    if (!p->gpu || !is_long(p, s)) return false;
     for (uint32_t x = 0; x < p->c->n_blocks; x++)
         if (mg_loops_contains(p->nest, p->nest->loop_of[s], x) &&
             (p->c->blocks[x].leaves || p->may_leave[x] ||
@@ -165,111 +152,6 @@ static bool may_be_counted(const struct planner *p, uint32_t s)
     return s && x->ask == MG_LANES_ASKS && p->c->blocks[s].n_preds == 1 && !x->behind && x->out == MG_NO_BLOCK;
 }
 
-/* Is the branch to its told_by when its guard holds? */
-static bool goes_by_guard(const struct planner *p, uint32_t b)
-{
-    bool taken = p->c->edges[p->c->blocks[b].succ_at] != p->l->blocks[b].told_by;
-    return taken != !!(p->m->nodes.at[p->c->blocks[b].last].flags & MG_NF_GUARD_NOT);
-}
-
-/* A ranked branch in front of the one at the end of b, on one value, as often, by the same lanes. */
-static uint32_t same_branch(const struct planner *p, uint32_t b)
-{
-    const struct mg_ssa *s = mg_patch_ssa(p->patch, p->func_ix);
-    mg_id node = p->c->blocks[b].last;
-    for (uint32_t o = 0; o < p->c->n_blocks; o++) {
-        const struct mg_lanes_block *x = &p->l->blocks[o];
-        mg_id other = p->c->blocks[o].last;
-        if (o != b && x->ranked && x->as == MG_NO_BLOCK && x->ranks == p->l->blocks[b].ranks &&
-            p->class_of[o] == p->class_of[b] && mg_dom_over(p->dom, o, b) &&
-            goes_by_guard(p, o) == goes_by_guard(p, b) &&
-            mg_ssa_read(s, other, p->m->nodes.at[other].guard) == mg_ssa_read(s, node, p->m->nodes.at[node].guard))
-            return o;
-    }
-    return MG_NO_BLOCK;
-}
-
-/* Can lanes have ranks at this block? Where it is no head that counts its rounds, or that of an inner loop, what they
- * count is kept until they leave the kernel. */
-static bool may_lead(const struct planner *p, uint32_t b)
-{
-    const struct mg_lanes_block *x = &p->l->blocks[b];
-    if (!p->gpu || !p->loops || x->ask != MG_LANES_ASKS || x->out != MG_NO_BLOCK || x->runs) return false;
-    return x->repeats || (!p->leaves_inside && (x->tells == MG_NO_BLOCK || x->at_branch));
-}
-
-/* Do both ways of the branch at the end of b stay in its loop? When lanes leave it others are left for the next round.
- */
-static bool stays_in_loop(const struct planner *p, uint32_t b)
-{
-    const uint32_t *to = &p->c->edges[p->c->blocks[b].succ_at];
-    return mg_loops_contains(p->nest, p->nest->loop_of[b], to[0]) &&
-           mg_loops_contains(p->nest, p->nest->loop_of[b], to[1]);
-}
-
-/* The block of the same loop all of whose lanes come to the branch at the end of b once before they come there again;
- * MG_NO_BLOCK: there is none. */
-static uint32_t leads_to(const struct planner *p, uint32_t b)
-{
-    const struct mg_lanes_block *x = &p->l->blocks[b];
-    uint32_t from = x->ask == MG_LANES_FOLLOWS && x->mask == b ? x->of : x->mask;
-    bool counts = x->told_by != MG_NO_BLOCK && may_be_counted(p, x->told_by) && from != MG_NO_BLOCK;
-    return counts && p->nest->loop_of[b] == p->nest->loop_of[from] && stays_in_loop(p, b) && may_lead(p, from)
-               ? from
-               : MG_NO_BLOCK;
-}
-
-/* Is there a loop of several blocks in the one that b is in? Most of the time goes there. */
-static bool has_loops_inside(const struct planner *p, uint32_t b)
-{
-    for (uint32_t l = 0; l < p->nest->n_loops; l++)
-        if (p->nest->loops[l].n_blocks > 1 && p->nest->loops[l].parent == p->nest->loop_of[b]) return true;
-    return false;
-}
-
-static bool has_many(const struct planner *p, uint32_t from)
-{
-    uint32_t n = 0;
-    for (uint32_t b = 0; b < p->c->n_blocks; b++) n += leads_to(p, b) == from;
-    return n >= MANY_RANKED;
-}
-
-static bool ranks_by_block(struct planner *p, uint32_t b)
-{
-    struct mg_lanes_block *x = &p->l->blocks[b];
-    uint32_t from = leads_to(p, b);
-    if (from == MG_NO_BLOCK) return false;
-    struct mg_lanes_block *h = &p->l->blocks[from];
-    bool stays = !h->repeats || h->inner;
-    if ((stays || has_loops_inside(p, from)) && !h->steady && !has_many(p, from)) return false;
-    uint32_t words = h->n_ranked % MG_LANES_FIELDS == 0;
-    if (p->n_ranked + words > MOST_RANKED) return false;
-    p->n_ranked += words;
-    h->n_ranked++;
-    h->steady = true;
-    h->stays = stays;
-    x->ranks = from;
-    x->checked = x->ask == MG_LANES_FOLLOWS;
-    return true;
-}
-
-/* Where all lanes that come to the branch at the end of b are those of their cohort, or of the head of the loop, they
- * have ranks that stay, so that lane k can count how often k + 1 lanes went one way: four instructions, no branch. */
-static bool may_rank(struct planner *p, uint32_t b)
-{
-    struct mg_lanes_block *x = &p->l->blocks[b];
-    if (p->nest->loop_of[b] == MG_NO_LOOP) return false;
-    if (p->u->at_end[b] == MG_NO_COHORT) return ranks_by_block(p, b);
-    if (p->leaves_inside) return false;
-    x->ranks = p->u->at_end[b];
-    x->as = same_branch(p, b);
-    if (x->as != MG_NO_BLOCK) return true;
-    uint32_t words = mg_at_is_bounded(mg_at_before(p->patch, p->c->blocks[b].last)) ? 1 : 2;
-    if (p->n_ranked + words > MOST_RANKED) return false;
-    p->n_ranked += words;
-    return true;
-}
-
 /* Two ways are cheaper counted at once, and one where lanes are those of the kernel's entry: mostly all of a warp,
  * which mostly go the same way. */
 static void choose_sides(struct planner *p, uint32_t b)
@@ -280,9 +162,7 @@ static void choose_sides(struct planner *p, uint32_t b)
     if (!p->gpu || s == MG_NO_BLOCK || !may_be_counted(p, s)) return;
     if (p->l->busy && p->nest->loop_of[b] == MG_NO_LOOP) return; /* words near the threads are cheaper */
     bool both = may_be_counted(p, o) && p->l->blocks[o].tells == MG_NO_BLOCK && goes_at_once(p, b, o);
-    x->ranked = may_rank(p, b);
-    both = both && (!x->ranked || p->u->cohort[b] == p->u->at_end[b]);
-    if (!both && !x->ranked && (p->u->at_end[b] != 0 || p->nest->loop_of[b] == MG_NO_LOOP)) return;
+    if (!both && (p->u->at_end[b] != 0 || p->nest->loop_of[b] == MG_NO_LOOP)) return;
     x->sides = p->l->blocks[s].at_branch = true;
     p->l->blocks[o].at_branch = both;
 }
@@ -305,8 +185,7 @@ static void choose_teller(struct planner *p, uint32_t b)
         if (s == b)
             choose_rounds(p, b);
         else
-            p->l->blocks[s].repeats = q != MG_NO_BLOCK && may_repeat(p, s, b);
-        p->l->blocks[s].inner = p->l->blocks[s].repeats && !is_long(p, s);
+            p->l->blocks[s].repeats = q != MG_NO_BLOCK && may_repeat(p, s);
         x->told_by = s;
     }
 }
@@ -346,16 +225,12 @@ struct mg_lanes_plan *mg_lanes_plan_new(struct mg_patch *patch, uint32_t func_ix
                         .dom = mg_patch_dom(patch, func_ix),
                         .loops = func_ix ? NULL : mg_patch_loops(patch, func_ix),
                         .gpu = !mg_patch_module(patch)->marked && mg_patch_module(patch)->sm >= 80,
-                        .l = mg_xcalloc(1, sizeof *p.l),
-                        .patch = patch,
-                        .func_ix = func_ix};
+                        .l = mg_xcalloc(1, sizeof *p.l)};
     p.nest = mg_patch_loops(patch, func_ix);
     bool *may_leave = mg_xcalloc(p.c->n_blocks + 1, 1);
-    for (uint32_t b = 0; b < p.c->n_blocks; b++)
-        if (mg_patch_may_leave(patch, func_ix, b)) may_leave[b] = p.leaves_inside = true;
+    for (uint32_t b = 0; b < p.c->n_blocks; b++) may_leave[b] = mg_patch_may_leave(patch, func_ix, b);
     struct mg_equiv *e = mg_equiv_new(p.c, may_leave);
     p.may_leave = may_leave;
-    p.class_of = e->class_of;
     p.m = p.c->m;
     p.l->n_blocks = p.c->n_blocks;
     p.l->blocks = mg_xcalloc(p.c->n_blocks + 1, sizeof *p.l->blocks);

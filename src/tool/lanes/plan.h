@@ -14,7 +14,6 @@
 #include "analysis/uniform.h"
 #include "patch/patch.h"
 
-enum { MG_LANES_FIELDS = 4, MG_LANES_ROUNDS = 250 }; /* counts in a register of ranked branches; rounds that fit */
 enum mg_lanes_ask { MG_LANES_ASKS, MG_LANES_ENTRY, MG_LANES_SAME, MG_LANES_FOLLOWS };
 struct mg_lanes_block {
     enum mg_lanes_ask ask;
@@ -27,20 +26,10 @@ struct mg_lanes_block {
     uint32_t mask;    /* with told_by: at its end stand the lanes that entered this block; MG_NO_BLOCK: the kernel */
     bool sides;     /* with told_by: its branch counts who goes there, and on the other way where that has at_branch */
     bool at_branch; /* ASKS: does not, as that branch has counted its lanes */
-    bool ranked;    /* with sides, in a loop: lanes keep how often as many as their rank went to told_by. What went the
-                       other way, where that has at_branch, follows from the block's lanes */
-    uint32_t ranks; /* with ranked: the block whose lanes, as they entered it last, have ranks: where their cohort
-                       begins, or a `steady` one */
-    bool checked;   /* with ranked, FOLLOWS: of `ranks`; whether the lanes here are those is asked at the branch */
-    uint32_t as; /* with ranked: the block whose branch always has the same lanes go the same way; MG_NO_BLOCK: none */
-    bool steady; /* ASKS: lanes have ranks here; all of them, whole warps' too, are compared with those of last time */
-    bool stays;  /* with steady: what they count is kept until they leave the kernel, not the loop */
-    bool inner;  /* repeats: in another loop; only if steady */
-    uint32_t n_ranked; /* with steady: branches whose lanes have their ranks here */
-    uint32_t out;      /* ASKS: a loop by itself of whose rounds lanes tell at this block, where they come out; it
-                          does not ask. MG_NO_BLOCK: none such */
-    bool repeats;      /* ASKS, tells, enters: the head of a loop, most rounds of which begin with the lanes of the one
-                          before */
+    uint32_t out;   /* ASKS: a loop by itself of whose rounds lanes tell at this block, where they come out; it
+                       does not ask. MG_NO_BLOCK: none such */
+    bool repeats;   /* ASKS, tells, enters: the head of a loop, most rounds of which begin with the lanes of the one
+                       before */
     bool runs; /* ASKS: a loop by itself, which most rounds go through with the lanes of the round before: rounds are
                   counted until these change */
 };

@@ -71,18 +71,6 @@ static void add_partial(const struct mg_result_site *s, const uint64_t *cells, u
         to[l] += (uint64_t)((int64_t)(cells[s->cell + l] + (tells ? cells[s->cell + bins + l] : 0)) / l);
 }
 
-/* The same with those that they follow. */
-static void add_followed(const struct use *u, uint32_t block, const uint64_t *cells, uint64_t *to)
-{
-    for (uint32_t left = u->k->n_blocks; left && block < u->k->n_blocks && u->site[block]; left--) {
-        const struct mg_result_site *s = u->site[block];
-        uint32_t kind = s->note % MG_LN_KINDS;
-        if (kind != MG_LN_SAME) add_partial(s, cells, to);
-        if (kind != MG_LN_SAME && kind != MG_LN_FOLLOWS) return;
-        block = s->note / MG_LN_KINDS;
-    }
-}
-
 static uint64_t split_by(const struct mg_result_site *s, const uint64_t *cells)
 {
     uint64_t n = 0;
@@ -103,8 +91,11 @@ static const uint64_t *tell_all(const struct use *u, const uint64_t *cells, cons
     for (uint32_t x = 0; x < k->n_blocks; x++) {
         const struct mg_result_site *s = u->site[x];
         uint64_t *e = told + (uint64_t)x * bins, others = 0;
+        uint32_t kind = s ? s->note % MG_LN_KINDS : 0, of = s ? s->note / MG_LN_KINDS : 0;
         if (!s) continue;
-        add_followed(u, x, cells, e);
+        if ((kind == MG_LN_SAME || kind == MG_LN_FOLLOWS) && of < k->n_blocks && u->site[of])
+            add_partial(u->site[of], cells, e);
+        if (kind != MG_LN_SAME) add_partial(s, cells, e);
         for (uint32_t l = 1; l < warp; l++) others += l * e[l];
         e[warp] = (threads[x] - others) / warp;
     }
