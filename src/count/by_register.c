@@ -4,8 +4,8 @@
  *   at most once in an activation     one bit of a packed register:   or.b32 K, K, bit
  *   in loops                          a register:                     add c, c, 1
  *   by an induction variable          nothing in the loop; at its entry  sub c, c, i;  at its exits  add c, c, i
- *   more than there are registers     a word of shared memory; where that cannot be, 8 bits of a register in loops,
- * else a word of local memory
+ *   more than there are registers     a word of shared memory
+ *   where that cannot be              8 bits of a register in loops, else a word of local memory
  *
  * Code stands on edges of the CFG: behind the branch for the way that falls through, in a block of its
  * own for a cold one that is taken. Counters of 32 bits only where fewer than 2^32 events are proven.

@@ -189,9 +189,7 @@ static void choose_fields(struct mg_kinds *z, struct mg_wanted *rest, uint32_t n
 {
     struct mg_rfunc *f = z->f;
     const struct mg_loops *l = f->plan->loops;
-    uint32_t wanted = z->cells;
-    for (uint32_t k = 0; k < n_rest; k++) wanted += cells_of(f, &rest[k], z->guarded);
-    if (z->shares || f->lone.is || wanted <= MG_COUNTER_CELLS) return;
+    if (z->shares || f->lone.is || z->wanted + z->cells <= MG_COUNTER_CELLS) return;
     uint32_t *n = mg_xcalloc(l->n_loops + 1, sizeof *n);
     f->packed.in_loop = mg_xcalloc(l->n_loops + 1, sizeof *f->packed.in_loop);
     for (uint32_t k = 0; k < n_rest; k++)
@@ -279,11 +277,10 @@ static bool *place_known(struct mg_kinds *z)
 static void choose_most(struct mg_kinds *z, const struct mg_wanted *rest, uint32_t n_rest)
 {
     struct mg_rfunc *f = z->f;
-    uint32_t wanted = 0;
     z->cells += f->packed.n_few != 0;
-    for (uint32_t k = 0; k < n_rest; k++) wanted += cells_of(f, &rest[k], z->guarded);
+    for (uint32_t k = 0; k < n_rest; k++) z->wanted += cells_of(f, &rest[k], z->guarded);
     z->most = most_cells(f);
-    z->shares = wanted + z->cells > z->most && mg_shared_may(f) && mg_shared_has_room(f);
+    z->shares = z->wanted + z->cells > z->most && mg_shared_may(f) && mg_shared_has_room(f);
     if (!z->shares) {
         z->most = MG_COUNTER_CELLS;
         return;
@@ -292,7 +289,7 @@ static void choose_most(struct mg_kinds *z, const struct mg_wanted *rest, uint32
         f->calls.settles = f->calls.n_sources != 0;
         z->cells = 0;
     }
-    if (wanted > 2 * z->most && !hands_registers_over(f)) z->most /= 4; /* most events go to shared memory anyhow */
+    if (z->wanted > 2 * z->most && !hands_registers_over(f)) z->most /= 4; /* most events go to shared memory anyhow */
 }
 
 /* Where all counters go to shared memory, bits do, too; those of a producer, whose few live through no loop then, also

@@ -21,9 +21,9 @@ struct mg_variant { /* text of a twin: the kernel with one set of tools */
     struct mg_twin_known *known;
     uint32_t n_known, known_bytes, known_offset, known_values; /* as in struct mg_twin */
     bool fitted;                                               /* as in struct mg_twin */
-    uint32_t fewer;
-    uint64_t tools; /* as the store numbers those that stand in the text */
-    bool told;      /* the store knows of all regions */
+    uint32_t fewer;                                            /* as in struct mg_twin */
+    uint64_t tools;                                            /* as the store numbers those that stand in the text */
+    bool told;                                                 /* the store knows of all regions */
 };
 struct mg_block_mem {
     struct mg_block_mem *next;

@@ -22,6 +22,7 @@ struct mg_kinds { /* planning: while the counters of one function get their clas
     bool shares, in_loops; /* counters may lie in shared memory; all of them do, as words of their loops: what happens
                             * once has its class before that is known */
     uint32_t cells, most;  /* 32-bit registers given out so far; as many as are good for the kernel */
+    uint32_t wanted;       /* as many as the counters of no bit would take */
     uint32_t need;         /* of the counter at hand: 1, 2, or 0 where it lives while nothing else does */
 };
 

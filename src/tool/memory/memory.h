@@ -167,7 +167,7 @@ void mg_memory_share(struct mg_patch *p, uint32_t sum, uint32_t cell, const stru
 /* Counts one of which it is likely that lanes are one step apart, other than 0, of which all here make the access, in
  * that sum; UINT32_MAX: looks where it is, of global memory. */
 void mg_memory_count_strided(struct mg_memory_request *q, int64_t step, bool likely, uint32_t sum);
-/* Counts one that is not as was likely; likely: most much so, and nothing is kept in registers. */
+/* Counts one that is not as was likely; likely: as a rule it is, and nothing is kept in registers. */
 void mg_memory_count_as_any(struct mg_memory_request *q, bool likely);
 /* Counts one of which it is known that all lanes ask for one address, in a sum of that cell; UINT32_MAX: in memory. */
 void mg_memory_count_same(struct mg_memory_request *q, uint32_t cell, uint32_t sum);
