@@ -465,11 +465,12 @@ TWINS_BIN := $(B)/bin/bench-cpu-$(notdir $(TWINS))$(if $(filter-out native,$(TWI
 $(TWINS)/list.h: bench/cpu/gen-twins
 	bench/cpu/gen-twins $(@D) --seed $(or $(SEED),1) --count $(or $(COUNT),100)
 $(TWINS)/native.c $(TWINS)/kernels.cu: $(TWINS)/list.h
+TWINS_CODES := gcc gcc_fast $(if $(CLANG),clang clang_fast)
 $(TWINS)/$(TWINS_ARCH).%.o: $(TWINS)/native.c
-	$(if $(filter clang,$*),$(CLANG),gcc) -std=gnu17 -O3 -march=$(TWINS_ARCH) -mtune=native -fopenmp-simd -DVARIANT=$* -c $< -o $@
+	$(if $(filter clang%,$*),$(CLANG) -Wno-pass-failed,gcc) -std=gnu17 -O3 -march=$(TWINS_ARCH) -mtune=native -fopenmp-simd $(if $(filter %_fast,$*),-ffast-math) $(if $(filter clang_fast,$*),-fveclib=libmvec) -DVARIANT=$* -c $< -o $@
 $(TWINS)/kernels.ptx: $(TWINS)/kernels.cu
 	$(NVCC) -O3 -arch=sm_80 -ptx $< -o $@
-$(TWINS_BIN): bench/cpu/twins.c $(TWINS)/list.h $(TWINS)/$(TWINS_ARCH).gcc.o $(if $(CLANG),$(TWINS)/$(TWINS_ARCH).clang.o) $(call objs,base isa ir ptx analysis) $(DEVICE_OBJS)
+$(TWINS_BIN): bench/cpu/twins.c $(TWINS)/list.h $(TWINS_CODES:%=$(TWINS)/$(TWINS_ARCH).%.o) $(call objs,base isa ir ptx analysis) $(DEVICE_OBJS)
 	$(CC) $(CPPFLAGS) -I$(TWINS) $(CFLAGS) -DARCH='"$(TWINS_ARCH)"' $(if $(CLANG),-DWITH_CLANG) $(LDFLAGS) $(filter-out %.h,$^) $(SYS_LIBS) -lm -o $@
 bench-cpu-twins: $(TWINS_BIN) $(TWINS)/kernels.ptx all ## generated kernels on the CPU device against C for the same work
 	taskset -c 0 $< $(TWINS)/kernels.ptx

@@ -1,8 +1,9 @@
 /* Kernels of gen-twins on the CPU device against their twins in C, by gcc and by clang, on one core: CPU time, the
- * least of several runs that take turns, so that other load on the machine shows little. Results are compared first.
- * usage: bench-cpu-twins kernels.ptx [-r REPEATS] [-k NUMBER]; prints what C was compiled for; a row a kernel:
- * milliseconds of ours, gcc's, clang's, and ours over the faster of these; then the geometric mean by family and of
- * all. Exit status 1: a result differs. */
+ * least of several turns of RUNS, so that other load on the machine shows little. Results are compared first.
+ * usage: bench-cpu-twins kernels.ptx [-r TURNS] [-k NUMBER]; prints what C was compiled for; a row a kernel:
+ * milliseconds of ours, gcc's, clang's, and ours over the faster of these; then the faster of both with -ffast-math
+ * (the C library's functions as vectors, sums and quotients by other steps), and ours over that; at last the geometric
+ * means by family and of all. Exit status 1: a result differs. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,12 +16,16 @@
 #include "device/mem.h"
 #include "ptx/ptx.h"
 
-enum { ROOM = 4 << 20, MAX_FAMILIES = 32 }; /* floats of each array */
+enum { ROOM = 4 << 20 /* floats of each array */, MAX_FAMILIES = 32, RUNS = 4 };
 
 typedef void native_fn(int, const float *, const float *, const int *, float *);
-extern native_fn *const native_gcc[];
+enum { GCC, CLANG, GCC_FAST, CLANG_FAST, CODES, OURS = CODES };
+extern native_fn *const native_gcc[], *const native_gcc_fast[];
 #ifdef WITH_CLANG
-extern native_fn *const native_clang[];
+extern native_fn *const native_clang[], *const native_clang_fast[];
+static native_fn *const *const codes[CODES] = {native_gcc, native_clang, native_gcc_fast, native_clang_fast};
+#else
+static native_fn *const *const codes[CODES] = {[GCC] = native_gcc, [GCC_FAST] = native_gcc_fast};
 #endif
 
 static const struct row {
@@ -72,9 +77,9 @@ static void on_device(unsigned i)
     }
 }
 
-static void in_c(native_fn *const *by, unsigned i)
+static void in_c(unsigned code, unsigned i)
 {
-    by[i](rows[i].n, a, b, ix, want);
+    codes[code][i](rows[i].n, a, b, ix, want);
 }
 
 /* Approximate functions and another order of sums: within 1e-3, but for 1 in 1,000 that went another way at a branch */
@@ -91,39 +96,41 @@ static bool same(unsigned i)
 
 struct family {
     char name[32];
-    double sum;
+    double sum, fast;
     unsigned n;
 };
 static struct family families[MAX_FAMILIES];
-static void tell_family(const char *what, double ratio)
+static void tell_family(const char *what, double ratio, double fast)
 {
     unsigned k = 0, n = (unsigned)strcspn(what, ", ");
     while (families[k].n && (strlen(families[k].name) != n || strncmp(families[k].name, what, n))) k++;
     snprintf(families[k].name, sizeof families[k].name, "%.*s", (int)n, what);
-    families[k].sum += log(ratio);
+    families[k].sum += log(ratio), families[k].fast += log(fast);
     families[k].n++;
 }
 
-/* Milliseconds of a run, the least of `repeats`: ours, gcc's, clang's */
-static void measure(unsigned i, int repeats, double t[3])
+/* Milliseconds, the least of a turn of RUNS: the first finds the caches and the branch history of another code. */
+static double timed(unsigned code, unsigned i)
 {
-    t[0] = t[1] = t[2] = INFINITY;
-    for (int r = 0; r < repeats; r++)
-        for (unsigned who = 0; who < 3; who++) {
-            double s = now();
-            if (who == 0)
-                on_device(i);
-            else if (who == 1)
-                in_c(native_gcc, i);
-#ifdef WITH_CLANG
-            else
-                in_c(native_clang, i);
-#else
-            else
-                continue;
-#endif
-            t[who] = fmin(t[who], now() - s);
-        }
+    double least = INFINITY;
+    for (int run = 0; run < RUNS; run++) {
+        double start = now();
+        if (code == OURS)
+            on_device(i);
+        else
+            in_c(code, i);
+        least = fmin(least, now() - start);
+    }
+    return least;
+}
+
+/* The least of `turns` turns of each code */
+static void measure(unsigned i, int turns, double t[OURS + 1])
+{
+    for (unsigned k = 0; k <= OURS; k++) t[k] = INFINITY;
+    for (int r = 0; r < turns; r++)
+        for (unsigned k = 0; k <= OURS; k++)
+            if (k == OURS || codes[k]) t[k] = fmin(t[k], timed(k, i));
 }
 
 static void fill(void)
@@ -156,41 +163,44 @@ static bool open_device(const char *path)
 
 int main(int argc, char **argv)
 {
-    int repeats = 7, only = -1, opt;
-    double total = 0;
+    int turns = 3, only = -1, opt;
+    double total = 0, total_fast = 0;
     unsigned n = 0, differ = 0, over = 0;
     while ((opt = getopt(argc, argv, "r:k:")) != -1)
         if (opt == 'r')
-            repeats = atoi(optarg);
+            turns = atoi(optarg);
         else if (opt == 'k')
             only = atoi(optarg);
     if (optind >= argc || !open_device(argv[optind])) return 2;
     a = room(), b = room(), out = room(), want = room(), ix = room();
     fill();
-    printf("C: -O3 -march=" ARCH "\n%-4s %-40s %-12s %9s %9s %9s %6s\n", "", "kernel", "block", "ours ms", "gcc",
-           "clang", "ratio");
+    printf("C: -O3 -march=" ARCH "; fast: -ffast-math, too\n%-4s %-40s %-12s %9s %9s %9s %6s %9s %6s\n", "", "kernel",
+           "block", "ours ms", "gcc", "clang", "ratio", "fast", "ratio");
     for (unsigned i = 0; i < MG_COUNT_OF(rows); i++) {
-        double t[3];
+        double t[OURS + 1];
         char block[32];
         if (only >= 0 && only != (int)i) continue;
         memset(out, 0, ROOM * 4ull);
         memset(want, 0, ROOM * 4ull);
         on_device(i);
-        in_c(native_gcc, i);
+        in_c(GCC, i);
         differ += !same(i);
-        measure(i, repeats, t);
-        double ratio = t[0] / fmin(t[1], t[2]);
+        measure(i, turns, t);
+        double c = fmin(t[GCC], t[CLANG]), c_fast = fmin(t[GCC_FAST], t[CLANG_FAST]);
+        double ratio = t[OURS] / c, fast = t[OURS] / c_fast;
         snprintf(block, sizeof block, "%ux%ux%u", rows[i].block.x, rows[i].block.y, rows[i].block.z);
-        printf("k%-3u %-40s %-12s %9.3f %9.3f %9.3f %6.2f\n", i, rows[i].what, block, t[0], t[1], t[2], ratio);
+        printf("k%-3u %-40s %-12s %9.3f %9.3f %9.3f %6.2f %9.3f %6.2f\n", i, rows[i].what, block, t[OURS], t[GCC],
+               t[CLANG], ratio, c_fast, fast);
         fflush(stdout);
-        total += log(ratio);
+        total += log(ratio), total_fast += log(fast);
         over += ratio > 3;
         n++;
-        tell_family(rows[i].what, ratio);
+        tell_family(rows[i].what, ratio, fast);
     }
     for (unsigned k = 0; families[k].n; k++)
-        printf("%-16s %3u kernels, geomean %.2f\n", families[k].name, families[k].n,
-               exp(families[k].sum / families[k].n));
-    printf("all: %u kernels, geomean %.2f, %u above 3, %u differ\n", n, exp(total / n), over, differ);
+        printf("%-16s %3u kernels, geomean %.2f, over -ffast-math %.2f\n", families[k].name, families[k].n,
+               exp(families[k].sum / families[k].n), exp(families[k].fast / families[k].n));
+    printf("all: %u kernels, geomean %.2f, %u above 3, over -ffast-math %.2f, %u differ\n", n, exp(total / n), over,
+           exp(total_fast / n), differ);
     return differ > 0;
 }
