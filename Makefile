@@ -462,7 +462,7 @@ bench-cpu-functions: $(B)/bin/bench-cpu-functions all ## compiled arithmetic aga
 TWINS := $(B)/bench/twins-$(or $(SEED),1)-$(or $(COUNT),100)
 TWINS_ARCH := $(if $(filter avx2,$(MARGAY_ISA)),x86-64-v3,native)
 TWINS_BIN := $(B)/bin/bench-cpu-$(notdir $(TWINS))$(if $(filter-out native,$(TWINS_ARCH)),-$(TWINS_ARCH))
-$(TWINS)/list.h: bench/cpu/gen-twins
+$(TWINS)/list.h: bench/cpu/gen-twins $(wildcard bench/cpu/by-hand/$(or $(SEED),1).c)
 	bench/cpu/gen-twins $(@D) --seed $(or $(SEED),1) --count $(or $(COUNT),100)
 $(TWINS)/native.c $(TWINS)/kernels.cu: $(TWINS)/list.h
 TWINS_CODES := gcc gcc_fast $(if $(CLANG),clang clang_fast)
