@@ -178,7 +178,7 @@ void mg_alone_end(struct mg_rfunc *f, uint32_t b)
             x->at = to.at;
             if (guard) EMIT(to.guard_not ? "not.pred" : "mov.pred", guard, to.guard);
             mg_emit_guard(x, guard, false);
-            mg_rc_unreal(f);
+            mg_rc_unreal(f, f->live.sets[from]);
             mg_emit_guard(x, 0, false);
             for (uint32_t k = 0; k < f->n; k++) {
                 if (!mg_rc_in(f->live.sets[from], k)) continue;

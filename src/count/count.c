@@ -208,7 +208,7 @@ void mg_rc_add_all(struct mg_rfunc *f, const uint64_t *set, mg_id guard)
 void mg_rc_flush_lanes(struct mg_rfunc *f, const uint64_t *set)
 {
     struct mg_emit *x = &f->x;
-    mg_rc_unreal(f);
+    mg_rc_unreal(f, set);
     mg_id mine = mg_count_mine(x, f->o), all = mine;
     if (!mine && f->warps.n_cohorts) { /* straight code only: a guard that always holds */
         all = mg_rc_tp(f, 3);

@@ -47,7 +47,8 @@ struct bank { /* what one round of adding takes: slots [slot, slot + n) */
     const struct mg_rc **words;
     uint32_t n_words;
     uint32_t slot, n;
-    mg_id lead; /* only lanes for which this predicate holds; 0: all */
+    mg_id lead;  /* only lanes for which this predicate holds; 0: all */
+    mg_id round; /* of the loop over banks that lanes are in: those of other rounds may be here, too; 0: no loop */
 };
 
 /* d = sum of s over the lanes of the mask; 0: a whole warp. */
@@ -249,7 +250,7 @@ static void add_some(struct mg_rfunc *f, const struct bank *k, mg_id base)
     base = whole_base(f, base);
     for (uint32_t from = 0; from < n; from += AT_ONCE) {
         uint32_t to = MG_MIN(from + AT_ONCE, n);
-        mg_id here = mg_flush_lowest(f, low, 0);
+        mg_id here = mg_flush_lowest(f, low, k->round);
         for (uint32_t j = from; j < to; j++) {
             mg_id s = mg_rc_temp(f, &f->t.sums[j - from], "__mg_t", MG_TYPE_b32);
             const struct mg_rc *c = j < groups ? NULL : k->words[j - groups];
@@ -558,7 +559,7 @@ static void add_saved(struct mg_rfunc *f, mg_id base)
           bits = mg_rc_temp(f, &f->t.saved[2], "__mg_o", MG_TYPE_b32);
     mg_id own = mg_rc_temp(f, &f->t.saved_base, "__mg_o", MG_TYPE_b64), at = mg_rc_t64(f, 1), p = mg_rc_tp(f, 1),
           again = mg_rc_label(f), next = mg_rc_label(f);
-    struct bank k = {.bits = bits, .n_bits = MG_BANK, .n = MG_BANK};
+    struct bank k = {.bits = bits, .n_bits = MG_BANK, .n = MG_BANK, .round = own};
     EMIT("cvt.u64.u32", at, f->packed.saved_at);
     EMIT("add.u64", at, at, f->local.reg);
     EMIT("st.local.u32", mg_o_addr_reg(at, f->packed.saved_off), f->packed.banks[0]);
@@ -808,7 +809,7 @@ void mg_rc_flush(struct mg_rfunc *f, const uint64_t *set, mg_id guard, bool guar
     mg_id out = 0;
     if (guard) mg_rc_branch(f, guard, !guard_not, out = mg_rc_label(f));
     if (f->alike) out = leave_to_first(f, out);
-    mg_rc_unreal(f);
+    mg_rc_unreal(f, NULL); /* words that the set leaves out are summed, too */
     if (f->sync) {
         flush_warps(f, set, look);
     } else {

@@ -174,9 +174,10 @@ void mg_rc_copy(struct mg_rfunc *f, mg_id d, mg_id n);
 /* d = the mask, each lane of which is in it, as a number that differs by lane for all that ptxas can know (t: any
  * register but the mask). */
 void mg_rc_own(struct mg_rfunc *f, mg_id d, mg_id mask, mg_id t);
-/* What a counter of 64 bits is set to for none; makes plain numbers of all that are doubles, in front of x.at. */
+/* What a counter of 64 bits is set to for none; makes plain numbers of those of the set that are doubles, in front of
+ * x.at. */
 int64_t mg_rc_zero(const struct mg_rc *c);
-void mg_rc_unreal(struct mg_rfunc *f);
+void mg_rc_unreal(struct mg_rfunc *f, const uint64_t *set);
 /* A loop over the local array: offset in t64(1), address in t64(2); returns its label. */
 mg_id mg_rc_begin_locals(struct mg_rfunc *f);
 void mg_rc_end_locals(struct mg_rfunc *f, mg_id again, uint32_t n_words);

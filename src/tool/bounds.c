@@ -7,12 +7,14 @@
  * that any thread hit last (a word in memory), then through the list. A finding is an entry of a small hash
  * table of its instruction: who, where, how often.
  *
- * list: n, steps of the search, then pairs (begin, bytes); n = all ones or 0: more allocations than fit, or a graph's
- * node, the launch is not checked. Behind room for all of them, one word an instruction: the pair hit last. */
+ * list: n, steps of the search, then pairs (begin, bytes); n = all ones or 0: more allocations than fit, a graph's
+ * node, or kernels allocate memory, the launch is not checked. Behind room for all of them, one word an instruction:
+ * the pair hit last. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/callgraph.h"
 #include "analysis/space.h"
 #include "tool/ranges.h"
 #include "tool/tool.h"
@@ -22,9 +24,14 @@ enum { most_ranges = 1024, head_words = 2, entries = 32 };
 enum { key_launch, key_cta, key_thread, key_address, key_begin, key_bytes, n_keys };
 enum { note_write = 1, note_atomic = 2, note_shared = 4, note_bytes = 8 /* shift */ };
 
+enum why { MANY, NODE, KERNELS };
+struct state {
+    uint64_t unchecked; /* launches */
+    bool kernels_make;  /* memory that the host does not know */
+};
 struct conf {
     const struct mg_tool_host *host;
-    uint64_t *unchecked; /* launches */
+    struct state *state;
 };
 static const struct mg_tool_opt bounds_opts[] = {{0}};
 
@@ -33,13 +40,13 @@ static enum mg_err bounds_configure(const char *args, void **conf, struct mg_dia
     static const struct mg_field none[] = {{0}};
     const struct conf defaults = {0};
     enum mg_err err = mg_fields_parse("bounds", none, &defaults, sizeof defaults, args, conf, d);
-    if (!err) ((struct conf *)*conf)->unchecked = mg_xcalloc(1, sizeof(uint64_t));
+    if (!err) ((struct conf *)*conf)->state = mg_xcalloc(1, sizeof(struct state));
     return err;
 }
 
 static void bounds_release(void *conf)
 {
-    if (conf) free(((struct conf *)conf)->unchecked);
+    if (conf) free(((struct conf *)conf)->state);
     free(conf);
 }
 
@@ -56,23 +63,22 @@ static void bounds_initialize(const void *conf, const struct mg_tool_launch *l, 
     words[0] = l->id;
 }
 
-static void tell_unchecked(const struct conf *c, bool node)
+static void tell_unchecked(const struct conf *c, enum why why)
 {
-    char text[100];
-    uint64_t n = __atomic_add_fetch(c->unchecked, 1, __ATOMIC_RELAXED);
-    if (node)
-        snprintf(text, sizeof text, "bounds: nodes of graphs are not checked");
-    else
-        snprintf(text, sizeof text, "bounds: launches are not checked while more than %d allocations are alive",
-                 (int)most_ranges);
-    if (n == 1 && c->host && c->host->say) c->host->say(text);
+    static const char *const texts[] = {
+        [MANY] = "bounds: launches are not checked while more than 1024 allocations are alive",
+        [NODE] = "bounds: nodes of graphs are not checked",
+        [KERNELS] = "bounds: launches are not checked, since kernels allocate memory (malloc, launches from kernels)"};
+    _Static_assert(most_ranges == 1024, "as the text says");
+    uint64_t n = __atomic_add_fetch(&c->state->unchecked, 1, __ATOMIC_RELAXED);
+    if (n == 1 && c->host && c->host->say) c->host->say(texts[why]);
 }
 
 static void bounds_end(void *conf)
 {
     const struct conf *c = conf;
     char text[24];
-    snprintf(text, sizeof text, "%llu", (unsigned long long)__atomic_load_n(c->unchecked, __ATOMIC_RELAXED));
+    snprintf(text, sizeof text, "%llu", (unsigned long long)__atomic_load_n(&c->state->unchecked, __ATOMIC_RELAXED));
     if (c->host && c->host->result) c->host->result("bounds", "unchecked_launches", text);
 }
 
@@ -80,11 +86,12 @@ static uint32_t bounds_list(const void *conf, const struct mg_tool_launch *l, ui
 {
     const struct conf *c = conf;
     uint32_t most = MG_MIN((n - head_words) / 2, (uint32_t)most_ranges), found = MG_RANGE_NONE;
+    bool make = __atomic_load_n(&c->state->kernels_make, __ATOMIC_RELAXED);
     /* of a node: what is alive when it is replayed is not known now */
-    if (!l->node) found = mg_ranges_fill(c->host, words + head_words, 2, most);
+    if (!l->node && !make) found = mg_ranges_fill(c->host, words + head_words, 2, most);
     if (found == MG_RANGE_NONE) {
         words[0] = UINT64_MAX;
-        tell_unchecked(c, l->node);
+        tell_unchecked(c, make ? KERNELS : l->node ? NODE : MANY);
         return head_words;
     }
     words[0] = found;
@@ -123,6 +130,7 @@ struct check { /* of one access */
     mg_id addr, bad;
     uint32_t addr_at;  /* addr_at: which operand */
     mg_id begin, size; /* of the allocation below a bad address */
+    bool grid;         /* the kernel asks where its grid's barrier is */
 };
 
 static mg_id reg32(struct check *c)
@@ -227,6 +235,24 @@ static mg_id makers(struct check *c)
     return p;
 }
 
+/* p stays for those of its lanes that are not in the workspace of the grid's barrier: the driver gives a cooperative
+ * launch its address in two registers, and CUDA's header goes there. */
+static void leave_grid(struct check *c, mg_id p)
+{
+    enum { GRID_BYTES = 256 };
+    mg_id high = reg32(c), low = reg32(c), own = reg64(c), off = reg64(c), none = pred(c);
+    EMIT("mov.u32", high, mg_o_sreg(MG_SREG_envreg1, 0));
+    EMIT("mov.u32", low, mg_o_sreg(MG_SREG_envreg2, 0));
+    EMIT("cvt.u64.u32", own, high);
+    EMIT("shl.b64", own, own, 32);
+    EMIT("cvt.u64.u32", off, low);
+    EMIT("or.b64", own, own, off);
+    EMIT("setp.eq.u64", none, own, 0);
+    EMIT("sub.u64", off, c->addr, own);
+    EMIT("setp.ge.or.u64", none, off, I(GRID_BYTES), none);
+    EMIT("and.pred", p, p, none);
+}
+
 /* bad: not inside of one live allocation. */
 static void look_up(struct check *c)
 {
@@ -257,6 +283,7 @@ static void look_up(struct check *c)
     pop(c);
     EMIT("not.pred", p, found);
     EMIT("and.pred", c->bad, miss, p);
+    if (c->grid) leave_grid(c, c->bad);
     mg_code_place(c->at, done);
 }
 
@@ -428,6 +455,7 @@ struct run { /* of one kernel */
     struct together *together;
     struct sizes *shared;
     uint32_t sites;
+    bool grid;
 };
 
 static void check_site(struct mg_patch *p, struct run *r, uint32_t ix, const struct mg_patch_inst *i,
@@ -436,6 +464,7 @@ static void check_site(struct mg_patch *p, struct run *r, uint32_t ix, const str
     struct check c = {.p = p,
                       .i = i,
                       .bytes = (uint32_t)a->bytes * a->vec,
+                      .grid = r->grid,
                       .at = mg_at_before(p, i->node),
                       .hint = 8 * (head_words + 2 * most_ranges + (int64_t)r->sites++)};
     mg_id done = mg_code_label(c.at);
@@ -474,9 +503,40 @@ static void check_site(struct mg_patch *p, struct run *r, uint32_t ix, const str
     mg_patch_skip(p, i->node, c.bad);
 }
 
+/* Does code of the module get memory that the host does not know of? */
+static bool makes_memory(const struct mg_module *m)
+{
+    for (mg_id f = 1; f < m->funcs.n; f++) {
+        const char *name = mg_name(m, m->funcs.at[f].name);
+        if (!strcmp(name, "malloc") || !strncmp(name, "cudaMalloc", 10) || !strncmp(name, "__cudaCDP2Malloc", 16) ||
+            mg_func_is_device_launch(name))
+            return true;
+    }
+    return false;
+}
+
+static bool asks_for_grid(const struct mg_module *m, const struct mg_patch_inst *insts, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const struct mg_node *node = &m->nodes.at[insts[i].node];
+        for (uint32_t k = 0; k < node->n_opnds; k++) {
+            const struct mg_opnd *o = &m->opnds.at[node->opnd + k];
+            if (o->kind == MG_OPND_sreg && o->id == MG_SREG_envreg2) return true;
+        }
+    }
+    return false;
+}
+
+/* Another CTA's shared memory, of which sizes are not known here */
+static bool is_of_cluster(const struct mg_module *m, mg_id node)
+{
+    return mg_form_has(mg_node_form(m, &m->nodes.at[node]), MG_MOD_shared__cluster);
+}
+
 static enum mg_err bounds_analyze(const void *conf, struct mg_patch *p, struct mg_diag *d)
 {
-    (void)conf;
+    const struct conf *c = conf;
+    if (makes_memory(mg_patch_module(p))) __atomic_store_n(&c->state->kernels_make, true, __ATOMIC_RELAXED);
     if (mg_patch_module(p)->sm < 30)
         return mg_diag_err(d, MG_ERR_UNSUPPORTED, "tool bounds: the PTX is for sm_%u, votes are there from sm_30 on",
                            mg_patch_module(p)->sm);
@@ -492,10 +552,12 @@ static enum mg_err bounds_instrument(const void *conf, struct mg_patch *p, struc
     uint32_t n = mg_patch_insts(p, &insts), n_groups = mg_patch_groups(p, false, &r.groups, &r.group_of);
     r.together = mg_arena_array(mg_patch_scratch(p), struct together, n_groups + 1);
     r.shared = mg_arena_array(mg_patch_scratch(p), struct sizes, mg_patch_sites(p)->n_funcs);
+    r.grid = asks_for_grid(mg_patch_module(p), insts, n);
     (void)conf, (void)d;
     for (uint32_t i = 0; i < n; i++) {
         struct mg_access a;
-        if (!mg_patch_access(p, &insts[i], &a) || a.is_async) continue;
+        if (!mg_patch_access(p, &insts[i], &a) || a.is_async || is_of_cluster(mg_patch_module(p), insts[i].node))
+            continue;
         unsigned set = a.space == MG_SPACE_generic ? mg_spaces_of(mg_patch_spaces(p, insts[i].func_ix), insts[i].node)
                                                    : MG_SPACE_BIT(a.space);
         if (a.space == MG_SPACE_shared && read_sizes(p, insts[i].func_ix, &r.shared[insts[i].func_ix]))

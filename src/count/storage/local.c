@@ -292,7 +292,7 @@ static void flag_flush(struct mg_rfunc *f, const struct mg_flush *w)
         mg_rc_branch(f, p, true, next);
         EMIT("mad.lo.u64", own, mg_rc_t64(f, 1), 8, w->base);
         mg_id here = f->redux ? mg_flush_lowest(f, p, mg_rc_t64(f, 1)) : mg_rc_t32(f, MG_FLUSH_MASK),
-              rank = mg_rc_t32(f, MG_FLUSH_RANK);
+              rank = f->redux ? mg_rc_t32(f, 6) : w->rank; /* among those here; the flush's own is asked for later */
         if (f->redux) {
             EMIT("popc.b32", rank, t);
             mg_flush_sum(f, sum, v, here);

@@ -11,11 +11,11 @@ int64_t mg_rc_zero(const struct mg_rc *c)
     return c->real ? BIAS : 0;
 }
 
-void mg_rc_unreal(struct mg_rfunc *f)
+void mg_rc_unreal(struct mg_rfunc *f, const uint64_t *set)
 {
     struct mg_emit *x = &f->x;
     for (uint32_t i = 0; i < f->n; i++)
-        if (f->counters[i].real) EMIT("sub.s64", f->counters[i].reg, f->counters[i].reg, BIAS);
+        if (f->counters[i].real && mg_rc_in(set, i)) EMIT("sub.s64", f->counters[i].reg, f->counters[i].reg, BIAS);
 }
 
 static const char *wide_holds(const struct mg_kinds *k, const struct mg_wanted *w)
