@@ -332,7 +332,7 @@ struct cpu_host { /* what compiled code calls */
 /* ---- the plugin ------------------------------------------------------------------------------- */
 
 #define CPU_PLUGIN_VERSION                                                                                             \
-    ((uint32_t)(15 + sizeof(struct cpu_func) * 16 + sizeof(struct cpu_reg) * 8192 +                                    \
+    ((uint32_t)(16 + sizeof(struct cpu_func) * 16 + sizeof(struct cpu_reg) * 8192 +                                    \
                 sizeof(struct cpu_call) * 1048576)) /* both sides have the same structs */
 #define CPU_SYMBOL "mg_warps"                       /* of the object's function: a cpu_code_fn */
 struct cpu_plugin {
@@ -341,12 +341,14 @@ struct cpu_plugin {
     /* For one thread at a time; several may be open. */
     void *(*open)(enum emu_isa isa, char *why, size_t why_bytes);
     /* An ELF object, malloc'd: code for warps, or for whole CTAs. It depends on the function as lowered alone and holds
-     * no address of this process. */
+     * no address of this process. False with CPU_NEVER for bytes: the same function is refused each time. */
     bool (*compile)(void *jit, struct cpu_func *f, bool whole, void **object, size_t *bytes, char *why,
                     size_t why_bytes);
     void (*close)(void *jit);
 };
 typedef const struct cpu_plugin *(*cpu_plugin_fn)(void); /* exported as mg_cpu_plugin */
+
+enum { CPU_NEVER = 1 };
 
 /* object.c */
 struct cpu_object { /* one compiled function, ready to run */
@@ -462,6 +464,7 @@ void cpu_tier_end(struct emu_launch *l);
 void cpu_tier_forget(struct emu_code *code);
 
 /* store.c: compiled functions kept between runs */
+/* What is kept is an object, or why there is none: a text, CPU_NEVER for bytes. */
 bool cpu_store_find(struct cpu_func *f, bool whole, const char *maker, void **object, size_t *bytes);
 void cpu_store_keep(const struct cpu_func *f, bool whole, const char *maker, const void *object, size_t bytes);
 

@@ -4,7 +4,9 @@
  * variable is one, so such a kernel is found again only where its variables lie where they lay.
  *
  *   uint32 blocks, words; uint64 saved[blocks][words]; object
- */
+ *
+ * Of a function that is refused each time: instead of the object a zero and why, with a zero behind. Compiling such a
+ * one takes the longest. */
 #include "device/cpu/cpu.h"
 
 #include <limits.h>
@@ -81,18 +83,22 @@ bool cpu_store_find(struct cpu_func *f, bool whole, const char *maker, void **ob
     }
     for (uint32_t b = 0; b < f->n_blocks; b++)
         memcpy(f->blocks[b].saved, data + 8 + (size_t)b * f->reg_words * 8, f->reg_words * sizeof(uint64_t));
-    memmove(data, data + prefix, n - prefix);
+    bool refused = !data[prefix] && !data[n - 1] && n > prefix + 1;
+    memmove(data, data + prefix + refused, n - prefix - refused);
     *object = data;
-    *bytes = n - prefix;
+    *bytes = refused ? CPU_NEVER : n - prefix;
     return true;
 }
 
 void cpu_store_keep(const struct cpu_func *f, bool whole, const char *maker, const void *object, size_t bytes)
 {
     char path[PATH_MAX];
-    size_t prefix = prefix_bytes(f);
+    bool refused = bytes == CPU_NEVER;
+    size_t prefix = prefix_bytes(f) + refused;
+    if (refused) bytes = strlen(object) + 1;
     char *data = find_path(f, whole, maker, true, path) ? malloc(prefix + bytes) : NULL;
     if (!data) return;
+    data[prefix - 1] = 0;
     memcpy(data, (uint32_t[2]){f->n_blocks, f->reg_words}, 8);
     for (uint32_t b = 0; b < f->n_blocks; b++)
         memcpy(data + 8 + (size_t)b * f->reg_words * 8, f->blocks[b].saved, f->reg_words * sizeof(uint64_t));

@@ -58,16 +58,18 @@ static bool make_object(struct compiler *c, struct cpu_func *f, bool whole, void
 {
     struct cpu_tier *t = c->t;
     *stored = t->store && cpu_store_find(f, whole, t->library.maker, object, bytes);
-    if (*stored) return true;
+    if (*stored && *bytes == CPU_NEVER) snprintf(why, why_bytes, "%s, as in a run before", (char *)*object);
+    if (*stored) return *bytes != CPU_NEVER;
     const struct cpu_plugin *p = cpu_library_open(&t->library);
     if (!p) {
         snprintf(why, why_bytes, "%s", t->library.why);
         return false;
     }
     if (!c->jit && !(c->jit = p->open(t->dev->isa, why, why_bytes))) return false;
-    if (!p->compile(c->jit, f, whole, object, bytes, why, why_bytes)) return false;
-    if (t->store) cpu_store_keep(f, whole, t->library.maker, *object, *bytes);
-    return true;
+    bool ok = p->compile(c->jit, f, whole, object, bytes, why, why_bytes);
+    if (t->store && (ok || *bytes == CPU_NEVER))
+        cpu_store_keep(f, whole, t->library.maker, ok ? *object : why, *bytes);
+    return ok;
 }
 
 static bool compile_one(struct compiler *c, struct cpu_unit *u, bool whole, struct cpu_object *out)

@@ -188,10 +188,12 @@ static bool jit_compile(void *p, struct cpu_func *f, bool whole, void **object, 
     bool ok = whole ? mg_emit_whole(m, f, CPU_SYMBOL) : mg_emit_function(m, f, CPU_SYMBOL);
     double t_emit = lap(&clock);
     unsigned n_ir = ok ? count_instructions(m) : 0, scalar = f->n_lone > f->n_insts / 2 ? 3 : 1; /* takes less time */
+    *object_bytes = 0;
     if (!ok)
         say(why, bytes, "an operation has no code");
     else if (n_ir > MAX_IR * scalar)
         ok = say(why, bytes, "%u instructions are more than the compiler takes", n_ir);
+    if (!ok) *object_bytes = CPU_NEVER;
     dump(m, kernel, whole, "0");
     if (ok &&
         LLVMVerifyModule(m, mg_env_is(MG_ENV_CPU_VERIFY, "1") ? LLVMAbortProcessAction : LLVMReturnStatusAction, &err))
@@ -212,6 +214,7 @@ static bool jit_compile(void *p, struct cpu_func *f, bool whole, void **object, 
     if (ok && refused) {
         LLVMDisposeMemoryBuffer(code);
         ok = say(why, bytes, "its frame is larger than 1 MiB");
+        *object_bytes = CPU_NEVER;
     }
     if (n_left && mg_env_is(MG_ENV_CPU_VERBOSE, "1"))
         fprintf(stderr,
