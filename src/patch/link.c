@@ -160,7 +160,8 @@ static void zero(struct mg_patch *p, mg_id func, mg_id node, struct mg_opnd d, m
     if (d.kind != MG_OPND_reg) return;
     unsigned bits = mg_type_bits((enum mg_type)m->regs.at[d.id].type);
     const char *form = bits == 16 ? "mov.b16" : bits == 32 ? "mov.b32" : "mov.b64";
-    m->nodes.at[MG_INSERT(m, func, mg_in_front_of(m, node), form, d, 0)].guard = pred;
+    mg_id made = MG_INSERT(m, func, mg_in_front_of(m, node), form, d, 0); /* may move the nodes */
+    m->nodes.at[made].guard = pred;
 }
 
 /* Results become 0 where pred holds (and the instruction's own guard), and the instruction is left out there. */
