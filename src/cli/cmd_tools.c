@@ -8,7 +8,7 @@
 static const struct mg_opt_page page = {
     "tools", "[TOOL]... [OPTIONS]", "list the tools and their options",
     "TOOL is a name, or the path of a tool's shared object. With -v: the options with what they are when left out, what\n"
-    "the tool keeps, and what it costs.\n"};
+    "the tool keeps, and what it costs on a GPU (docs/measured.md: without one).\n"};
 
 static void add_tool(struct mg_buf *out, const struct mg_tool *t, bool verbose)
 {

@@ -302,7 +302,7 @@ extern const struct mg_tool mg_tool_latency;
 const struct mg_tool mg_tool_latency = {
     .name = "latency",
     .summary = "cycles that loads take, as a distribution for each of them",
-    .cost = "kernel time on an H200, geometric mean of 20 kernels: 2.6 (docs/measured.md)",
+    .cost = "kernel time on an H200, geometric mean of 20 kernels: 2.3 (docs/measured.md)",
     .opts = latency_opts,
     .configure = latency_configure,
     .release = free,

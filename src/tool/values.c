@@ -494,7 +494,7 @@ extern const struct mg_tool mg_tool_values;
 const struct mg_tool mg_tool_values = {
     .name = "values",
     .summary = "constant, uniform, affine, narrow and redundant values of memory instructions, zeros and NaNs",
-    .cost = "kernel time on an H200, geometric mean of 20 kernels: 6.0 (docs/measured.md)",
+    .cost = "kernel time on an H200, geometric mean of 20 kernels: 9.6 (docs/measured.md)",
     .opts = values_opts,
     .configure = values_configure,
     .release = free,
