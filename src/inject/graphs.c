@@ -1,6 +1,7 @@
 /* Kernel nodes of graphs, added or changed explicitly (captured ones come through launch.c): the
  * node gets the twin with one more parameter and a note that is called at every replay; what is read
  * back names the application's own function again. */
+#include "inject/tools.h"
 #include "inject/verify.h"
 
 #include <stdlib.h>
@@ -146,11 +147,27 @@ static void child_stays(const struct cu_node_params *given)
         mg_session.backend->graph_stays(given->u.graph.graph);
 }
 
+/* Memory that a graph allocates has its place from when the node is made, and kernels outside of the graph may use it.
+ */
+static cu_result allocates(cu_result rc, const struct cu_alloc_node *given)
+{
+    if (given && rc == CUE_SUCCESS && !mg_inside) mg_host_variable(given->ptr, given->bytes);
+    return rc;
+}
+static cu_result node_made(cu_result rc, const struct cu_node_params *given)
+{
+    return allocates(rc, given && given->type == CUNODE_MEM_ALLOC ? &given->u.alloc : NULL);
+}
+
+MG_HOOK(cuGraphAddMemAllocNode, cu_node *node, cu_graph g, const cu_node *deps, size_t n, struct cu_alloc_node *given)
+{
+    return allocates(MG_REAL(cuGraphAddMemAllocNode)(node, g, deps, n, given), given);
+}
 MG_HOOK(cuGraphAddNode, cu_node *node, cu_graph g, const cu_node *deps, size_t n, struct cu_node_params *given)
 {
     if (!kernel_in(given)) {
         child_stays(given);
-        return MG_REAL(cuGraphAddNode)(node, g, deps, n, given);
+        return node_made(MG_REAL(cuGraphAddNode)(node, g, deps, n, given), given);
     }
     struct cu_node_params room;
     THROUGH_TWIN(kernel_in(given), true, g, MG_REAL(cuGraphAddNode)(node, g, deps, n, with_kernel(&room, given, p)));
@@ -160,7 +177,7 @@ MG_HOOK(cuGraphAddNode_v2, cu_node *node, cu_graph g, const cu_node *deps, const
 {
     if (!kernel_in(given)) {
         child_stays(given);
-        return MG_REAL(cuGraphAddNode_v2)(node, g, deps, edges, n, given);
+        return node_made(MG_REAL(cuGraphAddNode_v2)(node, g, deps, edges, n, given), given);
     }
     struct cu_node_params room;
     THROUGH_TWIN(kernel_in(given), true, g,

@@ -19,8 +19,9 @@ uint32_t mg_tools_list(uint32_t set, struct mg_use *uses, uint32_t *at); /* of a
 void mg_tools_tell(struct mg_variant *v); /* to the store: what they placed; under the session's lock */
 /* Fills the words of tools; per launch. */
 bool mg_tools_words(const struct mg_run *r, uint64_t *words); /* false: nobody wants any */
-void mg_host_variable(uint64_t at, uint64_t bytes);           /* a module's variable that is now known (host.c) */
-void mg_tools_lists(struct mg_run *r, mg_write_fn write);     /* the same of their lists */
+void mg_host_variable(uint64_t at,
+                      uint64_t bytes); /* a module's variable, or what a graph's node allocates, now known (host.c) */
+void mg_tools_lists(struct mg_run *r, mg_write_fn write); /* the same of their lists */
 void mg_tools_running(const struct mg_run *r, uint32_t region,
                       const uint64_t *list); /* the list of one that runs, for tool.read */
 /* Cells of one launch, or of n replays since `before` was read (NULL: since they were 0). Their hash. k: its kernel on

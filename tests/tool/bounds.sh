@@ -6,7 +6,7 @@ set -e
 [ -n "$NVCC" ] || { echo 'no nvcc'; exit 77; }
 src=$ROOT/tests/tool/bounds.cu
 "$NVCC" -cudart shared -lineinfo -O1 -gencode arch=compute_90,code=compute_90 -o faults "$src"
-for kind in 0 1 2; do "$NVCC" -cudart shared -O1 -DKIND=$kind -gencode arch=compute_90,code=compute_90 -o inside$kind "$ROOT/tests/tool/bounds_inside.cu"; done
+for kind in 0 1 2 3; do "$NVCC" -cudart shared -O1 -DKIND=$kind -gencode arch=compute_90,code=compute_90 -o inside$kind "$ROOT/tests/tool/bounds_inside.cu"; done
 for device in ${DEVICES:-emu cpu nvidia}; do
     [ $device = nvidia ] && [ -z "$DEVICES" ] && export XDG_CACHE_HOME="$PWD/cache" LD_LIBRARY_PATH="$B/test/driver:$B/lib/margay/cudart"
     for n in 0 1 2 3 4 5 6 7 8 9 10 11; do
@@ -34,8 +34,8 @@ P
     "$MARGAY" run --device "$device" -t bounds -o d -- ./faults 99 > out 2> err && "$MARGAY" report d --json > json || { cat out err; exit 1; }
     grep -q 'bounds: launches are not checked' err && grep -A1 'outside of live allocations' err | grep -q '^ *none' || { echo "$device: nothing is said of a launch that is not checked"; cat err; exit 1; }
     python3 -c "import json; b = json.load(open('json'))['tools']['bounds']; assert b['unchecked_launches'] == 1 and not b['findings'], b"
-    # the grid's barrier, what kernels allocate (which is not checked), another CTA's shared memory
-    for kind in '0 784128 0' '1 49920 1' '2 46464 0'; do
+    # the grid's barrier, what kernels allocate (which is not checked), another CTA's shared memory, what a graph allocates
+    for kind in '0 784128 0' '1 49920 1' '2 46464 0' '3 97920 0'; do
         set -- $kind
         rm -rf d
         timeout 200 "$MARGAY" run -q --device "$device" -t bounds -o d -- ./inside$1 > out 2> err || { echo "$device, inside $1: status $?"; cat out err; exit 1; }

@@ -1,5 +1,6 @@
 // Memory that the host does not know of, or another CTA's: bounds must leave every access as it is. KIND: 0 the grid's barrier,
-// 1 what kernels allocate, 2 shared memory of another CTA of the cluster. Prints what it computed.
+// 1 what kernels allocate, 2 shared memory of another CTA of the cluster, 3 what a graph allocates, used outside of it. Prints what it
+// computed.
 #include <cooperative_groups.h>
 #include <cstdio>
 namespace cg = cooperative_groups;
@@ -26,6 +27,13 @@ __global__ void run(unsigned *part, unsigned *sum)
     atomicAdd(sum, all);
 }
 
+#elif KIND == 3
+__global__ void run(unsigned *part, unsigned *sum)
+{
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    part[i] = 3 * i;
+    atomicAdd(sum, part[i]);
+}
 #else
 __global__ void __cluster_dims__(2, 1, 1) run(unsigned *part, unsigned *sum)
 {
@@ -46,6 +54,16 @@ int main()
     unsigned *part, *sum, got = 0;
     cudaMalloc(&part, 4 * 64 * sizeof *part), cudaMalloc(&sum, 4 * 64 * sizeof *sum), cudaMemset(sum, 0, 4 * 64 * sizeof *sum);
     void *args[] = {&part, &sum};
+    if (KIND == 3) {
+        cudaGraph_t g;
+        cudaGraphExec_t x;
+        cudaGraphNode_t node;
+        cudaMemAllocNodeParams a = {};
+        a.poolProps.allocType = cudaMemAllocationTypePinned, a.poolProps.location.type = cudaMemLocationTypeDevice, a.bytesize = 4096;
+        cudaGraphCreate(&g, 0), cudaGraphAddMemAllocNode(&node, g, NULL, 0, &a);
+        cudaGraphInstantiate(&x, g, 0), cudaGraphLaunch(x, 0);
+        part = (unsigned *)a.dptr;
+    }
     if (KIND == 0)
         cudaLaunchCooperativeKernel((void *)run, dim3(4), dim3(64), args, 0, 0);
     else
