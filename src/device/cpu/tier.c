@@ -67,8 +67,7 @@ static bool make_object(struct compiler *c, struct cpu_func *f, bool whole, void
     }
     if (!c->jit && !(c->jit = p->open(t->dev->isa, why, why_bytes))) return false;
     bool ok = p->compile(c->jit, f, whole, object, bytes, why, why_bytes);
-    if (t->store && (ok || *bytes == CPU_NEVER))
-        cpu_store_keep(f, whole, t->library.maker, ok ? *object : why, *bytes);
+    if (t->store && (ok || *bytes == CPU_NEVER)) cpu_store_keep(f, whole, t->library.maker, ok ? *object : why, *bytes);
     return ok;
 }
 
