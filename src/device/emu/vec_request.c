@@ -120,15 +120,16 @@ static void look(const struct emu_request *r, const uint64_t *at, uint32_t mask,
 {
     uint64_t near[32] __attribute__((aligned(64)));
     const uint64_t *a = at;
-    bool shared = r->space == MG_SPACE_shared;
+    bool shared = r->space == MG_SPACE_shared,
+         global = r->space == MG_SPACE_global || r->space == MG_SPACE_generic; /* others' places may differ in a twin */
     if (shared) {
         for (int i = 0; i < 32; i++) near[i] = (uint32_t)at[i];
         a = near;
     }
-    *x = (struct emu_looked){.pattern = pattern_of(a, mask, r->bytes, !shared && r->space != MG_SPACE_const)};
+    *x = (struct emu_looked){.pattern = pattern_of(a, mask, r->bytes, global)};
     if (x->pattern == MG_RQ_SAME || x->pattern == MG_RQ_ALIGNED) return;
     if (shared && x->pattern != MG_RQ_UNIT) x->conflicts = count_passes(a, mask, r->bytes);
-    if (r->space != MG_SPACE_global && r->space != MG_SPACE_generic) return;
+    if (!global) return;
     x->sectors = count_units(a, mask, 5);
     x->lines = count_units(a, mask, 7);
 }

@@ -137,7 +137,7 @@ static void count_in_order(struct mg_memory_request *q, mg_id slow)
         mg_memory_add_place(q, from);
         return;
     }
-    bool lined = q->space != MG_SPACE_shared && q->space != MG_SPACE_const;
+    bool lined = has_sectors(q);
     if (lined) {
         p = pred(q);
         EMIT("and.b32", from, from, 127);

@@ -157,7 +157,7 @@ static void add_any(struct mg_memory_request *q, mg_id strip, mg_id before)
 /* What neighbours in order ask for: where that depends on the place of the first in its line, of it. */
 static void add_in_order(struct mg_memory_request *q, mg_id strip, mg_id from)
 {
-    if (q->space == MG_SPACE_shared || q->space == MG_SPACE_const) { /* constants may lie elsewhere in a twin */
+    if (!has_sectors(q)) { /* constants and local memory may lie elsewhere in a twin */
         mg_memory_set_pattern(q, strip, I(SLOT(MG_MC_UNIT)));
         return;
     }
@@ -166,7 +166,6 @@ static void add_in_order(struct mg_memory_request *q, mg_id strip, mg_id from)
     EMIT("setp.eq.u32", p, low, 0);
     EMIT("selp.u32", slot, I(SLOT(MG_MC_ALIGNED)), I(SLOT(MG_MC_UNIT)), p);
     mg_memory_set_pattern(q, strip, R(slot));
-    if (!has_sectors(q)) return;
     EMIT("mov.u32", size, I(q->bytes));
     for (int k = 0; k < 2; k++) {
         mg_id n = touched(q, low, size, k ? 7 : 5);

@@ -538,8 +538,8 @@ static void count_site(struct run *r, uint32_t ix, const struct mg_patch_inst *i
     if (s->cell && r->sites - s->site > MG_MC_MOST_BACK) s = mg_arena_new(mg_patch_scratch(p), struct group);
     bool first = !s->cell, generic = a->space == MG_SPACE_generic,
          meant = m->marked, /* each place is counted by itself */
-        lined = !meant && !generic && space != MG_SPACE_shared && space != MG_SPACE_const && note.bytes >= 4 &&
-                note.bytes <= 128 && !(note.bytes & (note.bytes - 1));
+        lined = !meant && !generic && space == MG_SPACE_global && note.bytes >= 4 && note.bytes <= 128 &&
+                !(note.bytes & (note.bytes - 1));
     if (first)
         s->site = r->sites, s->from = off, s->same = is_uniform(p, i, &o),
         s->by_place = mg_arena_array(mg_patch_scratch(p), uint32_t, 128);

@@ -21,7 +21,7 @@ enum mg_memory_cell {
     MG_MC_CONFLICTS, /* shared memory: passes beyond the first of each group of lanes */
     /* Requests by the pattern of their addresses; one of them each. */
     MG_MC_SAME,      /* all lanes at one address */
-    MG_MC_ALIGNED,   /* 32 lanes in order, from a multiple of 128 bytes on; not told of shared memory */
+    MG_MC_ALIGNED,   /* 32 lanes in order, from a multiple of 128 bytes on; of global memory alone */
     MG_MC_UNIT,      /* lanes in order, otherwise */
     MG_MC_STRIDE_32, /* one stride between 32 lanes, up to 32 bytes */
     MG_MC_STRIDE_128,
