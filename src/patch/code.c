@@ -217,12 +217,6 @@ void mg_code_place(struct mg_code_at *at, mg_id label)
     mg_code_forget(at);
 }
 
-void mg_code_place_wait(struct mg_code_at *at, mg_id label)
-{
-    mg_code_place(at, label);
-    mg_at_module(at)->nodes.at[at->items.at[at->items.n - 1].node].flags &= (uint8_t)~MG_NF_PROBE;
-}
-
 void mg_code_rolled(struct mg_code_at *at)
 {
     struct mg_module *m = mg_at_module(at);

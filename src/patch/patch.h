@@ -146,9 +146,6 @@ bool mg_at_repeats(
     const struct mg_code_at *at);           /* may code here run more than once in an activation of its function? */
 mg_id mg_code_label(struct mg_code_at *at); /* a new label, not placed yet */
 void mg_code_place(struct mg_code_at *at, mg_id label);
-void mg_code_place_wait(
-    struct mg_code_at *at,
-    mg_id label); /* where lanes wait for others: jumps there count in turns, as the program's do (docs/schedule.md) */
 void mg_code_rolled(struct mg_code_at *at); /* in front of the label of a loop: assemblers leave it as it is */
 /* From here on code is guarded by this predicate, too, which must not change meanwhile; 0: no longer. Nests with
  * push and pop (predicates are and-ed). */

@@ -262,12 +262,6 @@ static void send_pages(struct mg_code_at *at, const struct group *g)
     mg_code_place(at, out);
 }
 
-/* Of a loop that waits for other warps; mg_code_place_wait places it. */
-static mg_id waiting_label(struct mg_code_at *at)
-{
-    return mg_module_add_label(mg_at_module(at), at->p->all->twin->funcs[at->func_ix], "$__wait");
-}
-
 struct waiting {
     mg_id until, ns;
 }; /* b64, b32 */
@@ -295,8 +289,8 @@ static void wait_on(struct mg_code_at *at, const struct group *g, const struct w
 /* segment = `bytes` bytes of the multiprocessor's page; 0: there is no page, and nothing was taken. */
 static void take_segment(struct mg_code_at *at, const struct group *g, mg_id bytes, mg_id segment)
 {
-    mg_id control = channel_of(at), again = mg_code_label(at), taken = mg_code_label(at), others = waiting_label(at),
-          next = mg_code_label(at), wait = waiting_label(at), have = mg_code_label(at), stop = mg_code_label(at),
+    mg_id control = channel_of(at), again = mg_code_label(at), taken = mg_code_label(at), others = mg_code_label(at),
+          next = mg_code_label(at), wait = mg_code_label(at), have = mg_code_label(at), stop = mg_code_label(at),
           given_up = mg_code_label(at), out = mg_code_label(at);
     const struct waiting w = {t64(at), t32(at)};
     mg_id ring = ring_of(at), old = t64(at), word = t64(at), page = t32(at), fresh = t32(at), off = t32(at),
@@ -342,7 +336,7 @@ static void take_segment(struct mg_code_at *at, const struct group *g, mg_id byt
     P("ld.global.u64", place, AT(control, CONTROL(free)));
     P("mad.wide.u32", place, n, 8, place);
     begin_waiting(at, &w);
-    mg_code_place_wait(at, wait);
+    mg_code_place(at, wait);
     P("mov.u64", old, 0);
     IF(g->lead, "ld.volatile.global.u64", old, AT(place, 0));
     halves(at, old, fresh, n);
@@ -379,7 +373,7 @@ static void take_segment(struct mg_code_at *at, const struct group *g, mg_id byt
     P("bra", mg_o_label(out));
     mg_code_place(at, taken); /* until the ring's word is another page's */
     begin_waiting(at, &w);
-    mg_code_place_wait(at, others);
+    mg_code_place(at, others);
     wait_on(at, g, &w, given_up);
     P("ld.volatile.global.u64", old, AT(ring, RING(now)));
     halves(at, old, off, n);

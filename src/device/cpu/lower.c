@@ -557,8 +557,9 @@ static bool call_may_wait(const struct emu_op *op)
 {
     switch (op->opcode) {
     case EMU_OP_mark_suspect:
-    case EMU_OP_nanosleep:
         return true;
+    case EMU_OP_nanosleep:
+        return !op->probe;
     case EMU_OP_red_add:
     case EMU_OP_red_add_w:
     case EMU_OP_red_add_d:

@@ -482,6 +482,15 @@ static void keep_slots(struct decoder *d)
     fn->named_at = mg_arena_copy(&d->code->arena, d->named_at.at, d->named_at.n * sizeof *d->named_at.at);
 }
 
+/* Where the block's branch jumps within inserted code: no loop of the program's, and none that warps enter in turns. */
+static uint32_t own_target(struct decoder *d, const struct mg_block *b)
+{
+    const struct mg_node *n = &d->m->nodes.at[b->last];
+    const struct mg_opnd *o = &d->m->opnds.at[n->opnd];
+    bool jumps = n->kind == MG_NODE_inst && mg_node_form(d->m, n)->op == MG_OP_bra && o->kind == MG_OPND_label;
+    return jumps && dec_is_probe(d, d->m->labels.at[o->id].node) ? dec_label_block(d, o->id) : MG_NO_BLOCK;
+}
+
 static void decode_blocks(struct decoder *d)
 {
     uint32_t n = d->cfg->n_blocks;
@@ -492,11 +501,12 @@ static void decode_blocks(struct decoder *d)
         if (d->cfg->reachable[b]) order[n_order++] = (uint64_t)d->cfg->rank[b] << 32 | b;
     qsort(order, n_order, sizeof *order, mg_by_u64);
     for (uint32_t i = 0; i <= n; i++) start[i] = UINT32_MAX;
-    for (uint32_t b = 0; b < n; b++) { /* heads of loops: targets of edges that do not go up in rank */
+    for (uint32_t b = 0; b < n; b++) { /* heads of the program's loops: targets of edges that do not go up in rank */
         const struct mg_block *from = &d->cfg->blocks[b];
+        uint32_t own = own_target(d, from);
         for (uint32_t k = 0; k < from->n_succs && d->cfg->reachable[b]; k++) {
             uint32_t to = d->cfg->edges[from->succ_at + k];
-            loops[to] |= d->cfg->rank[to] <= d->cfg->rank[b];
+            loops[to] |= d->cfg->rank[to] <= d->cfg->rank[b] && to != own;
         }
     }
     for (uint32_t i = 0; i < n_order; i++) {

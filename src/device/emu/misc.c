@@ -3,6 +3,7 @@
 #include "device/emu/emu.h"
 
 #include <stdatomic.h>
+#include <time.h>
 
 #include "base/io.h"
 #include "device/mem.h"
@@ -124,12 +125,17 @@ void emu_nop(const struct emu_alu *o, char *regs, uint32_t mask)
     (void)mask;
 }
 
-/* Sleeping lanes wait for somebody else: the warp gives way at its next back-edge. */
+/* Sleeping lanes wait for somebody else: the warp gives way at its next back-edge. Inserted code waits for the host or
+ * another worker, since no warp of this one gives way in the middle of it (but where chance decides): the worker itself
+ * sleeps, and no lane or warp comes before another. */
 void emu_nanosleep(const struct emu_alu *o, char *regs, uint32_t mask)
 {
     struct emu_warp *w = EMU_FRAME(regs)->w;
-    (void)o;
     (void)mask;
+    if (OP(o)->probe && !w->chance) {
+        nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+        return;
+    }
     w->suspect = 1;
     w->budget = MG_MIN(w->budget, EMU_SPIN_COST);
 }

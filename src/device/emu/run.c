@@ -305,7 +305,7 @@ go:
             mg_unreachable();
         }
         /* jump */
-        if (to <= op && !(op->ctl == EMU_CTL_BRA && op->sub)) {
+        if (to <= op && (apart || !(op->ctl == EMU_CTL_BRA && op->sub))) {
             w->budget -= w->suspect ? EMU_SPIN_COST : 1;
             if (MG_UNLIKELY(w->budget <= 0)) goto give_way;
             w->suspect = 0;
