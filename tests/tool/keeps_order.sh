@@ -1,6 +1,7 @@
 #!/bin/sh
 # What tools insert changes neither which lanes run together nor the order of warps, with one worker: `part` leaves a loop in four
-# rounds, and behind it each warp is whole again, though its records wait for pages; `queue` appends in the order of warps.
+# rounds, and behind it each warp is whole again, though its records wait for pages; `queue` appends in the order of warps, which all come
+# to the loop before the first one goes on: inserted code may have loops of its own, or jump to right in front of that loop.
 set -u
 cat > keep.ptx <<'P'
 .version 7.8
@@ -81,9 +82,10 @@ export LD_LIBRARY_PATH=$B/test/driver
 bad=0
 for device in emu cpu; do
     [ $device = emu ] || [ -e "$B/lib/margay/libmargay-cpu.so" ] || continue
-    for tool in none bounds trace accesses communication cache memory lanes values latency clock opcodes functions timeline; do
+    for tool in none bounds trace accesses communication cache memory lanes values latency clock opcodes functions timeline \
+        'expr,ld.global /value > 5/ { @v[value] = count() }' 'expr,ld.global /lane > 7/ { @v[lane] = count() }'; do
         rm -rf q
-        "$MARGAY" run -q --device $device --workers 1 -t $tool -o q -- ./keep queue || { echo "$device, $tool: another order"; bad=1; }
+        "$MARGAY" run -q --device $device --workers 1 -t "$tool" -o q -- ./keep queue || { echo "$device, $tool: another order"; bad=1; }
     done
     "$MARGAY" run -q --verify --device $device --workers 1 -t bounds -o v -- ./keep queue || { echo "$device, --verify -t bounds: $?"; bad=1; }
     for beside in '' '-t bounds' '-t trace' '-t trace --channel drop' '-t accesses' '-t communication' '-t cache'; do

@@ -403,6 +403,15 @@ uint32_t dec_label_block(struct decoder *d, mg_id label)
     return (uint32_t)b;
 }
 
+bool dec_falls_in(const struct decoder *d, mg_id label)
+{
+    mg_id id = d->m->labels.at[label].node;
+    bool own = dec_is_probe(d, id);
+    while (own && (id = d->m->nodes.at[id].next) && d->m->nodes.at[id].kind != MG_NODE_inst)
+        if (d->m->nodes.at[id].kind == MG_NODE_label && !dec_is_probe(d, id)) return true;
+    return false;
+}
+
 static void find_labels(struct decoder *d)
 {
     MG_VEC(mg_id) waiting = {0};
@@ -457,10 +466,11 @@ static void name_none(struct decoder *d)
 }
 
 /* Blocks that nothing reaches were not decoded: whoever names one goes to the end. */
-static const struct emu_op *block_start(const struct emu_func *fn, const uint32_t *start, uint32_t n,
-                                        const struct emu_op *block)
+static const struct emu_op *block_start(const struct emu_func *fn, const uint32_t *start, const uint32_t *front,
+                                        uint32_t n, const struct emu_op *block)
 {
     uintptr_t b = (uintptr_t)block;
+    if (b & DEC_FRONT && (b &= ~DEC_FRONT) < n && front[b] != UINT32_MAX) return fn->ops + front[b];
     return fn->ops + (b <= n && start[b] != UINT32_MAX ? start[b] : start[n]);
 }
 
@@ -482,13 +492,13 @@ static void keep_slots(struct decoder *d)
     fn->named_at = mg_arena_copy(&d->code->arena, d->named_at.at, d->named_at.n * sizeof *d->named_at.at);
 }
 
-/* Where the block's branch jumps within inserted code: no loop of the program's, and none that warps enter in turns. */
-static uint32_t own_target(struct decoder *d, const struct mg_block *b)
+/* The label of ours that the block's branch jumps to: no loop of the program's, and none that warps enter in turns. */
+static mg_id own_label(struct decoder *d, const struct mg_block *b)
 {
     const struct mg_node *n = &d->m->nodes.at[b->last];
     const struct mg_opnd *o = &d->m->opnds.at[n->opnd];
     bool jumps = n->kind == MG_NODE_inst && mg_node_form(d->m, n)->op == MG_OP_bra && o->kind == MG_OPND_label;
-    return jumps && dec_is_probe(d, d->m->labels.at[o->id].node) ? dec_label_block(d, o->id) : MG_NO_BLOCK;
+    return jumps && dec_is_probe(d, d->m->labels.at[o->id].node) ? o->id : 0;
 }
 
 static void decode_blocks(struct decoder *d)
@@ -497,13 +507,18 @@ static void decode_blocks(struct decoder *d)
     uint64_t *order = mg_arena_array(&d->scratch, uint64_t, n + 1);
     uint32_t *start = mg_arena_array(&d->scratch, uint32_t, n + 2), n_order = 0;
     uint8_t *loops = mg_arena_array(&d->scratch, uint8_t, n + 1);
+    uint8_t *apart =
+        mg_arena_array(&d->scratch, uint8_t, n + 1); /* inserted code jumps to where the block is fallen into */
+    uint32_t *front = mg_arena_array(&d->scratch, uint32_t, n + 1);
     for (uint32_t b = 0; b < n; b++)
         if (d->cfg->reachable[b]) order[n_order++] = (uint64_t)d->cfg->rank[b] << 32 | b;
     qsort(order, n_order, sizeof *order, mg_by_u64);
-    for (uint32_t i = 0; i <= n; i++) start[i] = UINT32_MAX;
+    for (uint32_t i = 0; i <= n; i++) start[i] = front[i] = UINT32_MAX;
     for (uint32_t b = 0; b < n; b++) { /* heads of the program's loops: targets of edges that do not go up in rank */
         const struct mg_block *from = &d->cfg->blocks[b];
-        uint32_t own = own_target(d, from);
+        mg_id label = own_label(d, from);
+        uint32_t own = label ? dec_label_block(d, label) : MG_NO_BLOCK;
+        if (label && dec_falls_in(d, label)) apart[own] = 1;
         for (uint32_t k = 0; k < from->n_succs && d->cfg->reachable[b]; k++) {
             uint32_t to = d->cfg->edges[from->succ_at + k];
             loops[to] |= d->cfg->rank[to] <= d->cfg->rank[b] && to != own;
@@ -512,6 +527,13 @@ static void decode_blocks(struct decoder *d)
     for (uint32_t i = 0; i < n_order; i++) {
         d->block = (uint32_t)order[i];
         const struct mg_block *b = &d->cfg->blocks[d->block];
+        if (loops[d->block] && apart[d->block]) { /* lanes meet before they enter the loop */
+            front[d->block] = d->ops.n;
+            struct emu_op *op = dec_emit(d, EMU_OP_none);
+            op->ctl = EMU_CTL_LOOP;
+            op->target = DEC_BLOCK(d->block);
+            name_none(d);
+        }
         start[d->block] = d->ops.n;
         for (mg_id id = b->first; id; id = d->m->nodes.at[id].next) {
             if (d->m->nodes.at[id].kind == MG_NODE_inst) {
@@ -534,11 +556,14 @@ static void decode_blocks(struct decoder *d)
             last && d->ops.n > start[d->block] && last->ctl && last->ctl != EMU_CTL_BAR && last->ctl != EMU_CTL_SYNC;
         uint32_t next = d->block + 1;
         bool enters = next < n && loops[next] && d->cfg->rank[next] > d->cfg->rank[d->block];
+        bool meets = enters && apart[next];
         if (!ends) {
             struct emu_op *op = dec_emit(d, EMU_OP_none);
-            op->ctl = enters ? EMU_CTL_LOOP : EMU_CTL_NEXT;
-            op->target = DEC_BLOCK(next);
+            op->ctl = enters && !meets ? EMU_CTL_LOOP : EMU_CTL_NEXT;
+            op->target = meets ? DEC_IN_FRONT(next) : DEC_BLOCK(next);
             name_none(d);
+        } else if (meets && last->ctl == EMU_CTL_BRA) {
+            d->ops.at[d->ops.n - 1].fall = DEC_IN_FRONT(next);
         } else if (enters && last->ctl == EMU_CTL_BRA) { /* falls into a loop: by way of an operation of its own */
             d->ops.at[d->ops.n - 1].fall = DEC_SELF;
             struct emu_op *op = dec_emit(d, EMU_OP_none);
@@ -564,18 +589,18 @@ static void decode_blocks(struct decoder *d)
         if (op->ctl) {
             op->run = 0;
             op->insts = own;
-            op->target = block_start(fn, start, n, op->target);
-            op->fall = op->fall == DEC_SELF ? op + 1 : block_start(fn, start, n, op->fall);
+            op->target = block_start(fn, start, front, n, op->target);
+            op->fall = op->fall == DEC_SELF ? op + 1 : block_start(fn, start, front, n, op->fall);
             if (op->ctl == EMU_CTL_BRX) {
                 const struct emu_op **table = (const struct emu_op **)(uintptr_t)op->ext;
-                for (uint32_t k = 0; k < op->a.imm; k++) table[k] = block_start(fn, start, n, table[k]);
+                for (uint32_t k = 0; k < op->a.imm; k++) table[k] = block_start(fn, start, front, n, table[k]);
             }
         } else {
             op->run = op[1].run + 1;
             op->insts = op[1].insts + own;
         }
     }
-    fn->entry = block_start(fn, start, n, DEC_BLOCK(0));
+    fn->entry = block_start(fn, start, front, n, DEC_BLOCK(0));
 }
 
 static bool decode_func(struct emu_func *fn, struct mg_fault *fault)

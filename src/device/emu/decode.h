@@ -39,6 +39,9 @@ struct decoder {
 /* Jumps hold block numbers until the function is complete. */
 #define DEC_BLOCK(b) ((const struct emu_op *)(uintptr_t)(b))
 #define DEC_SELF     DEC_BLOCK(UINTPTR_MAX) /* the operation that follows */
+#define DEC_FRONT    ((uintptr_t)1 << 31)
+#define DEC_IN_FRONT(b)                                                                                                \
+    DEC_BLOCK((uintptr_t)(b) | DEC_FRONT) /* where warps enter the loop that the block is head of; else the block */
 
 MG_NORETURN void dec_refuse(struct decoder *d, const char *fmt, ...) MG_PRINTF(2, 3);
 enum emu_class dec_class(enum mg_type t);
@@ -57,8 +60,9 @@ mg_id dec_var(struct decoder *d, mg_id var);
 uint32_t dec_local(struct decoder *d, mg_id var); /* offset of a local or parameter variable */
 uint32_t dec_shared(struct decoder *d, mg_id var);
 uint32_t dec_label_block(struct decoder *d, mg_id label);
-uint32_t dec_next_block(struct decoder *d);          /* in text order; n_blocks: the end */
-void dec_instruction(struct decoder *d, mg_id node); /* decode_inst.c */
+bool dec_falls_in(const struct decoder *d, mg_id label); /* inserted, in front of a label of the program's */
+uint32_t dec_next_block(struct decoder *d);              /* in text order; n_blocks: the end */
+void dec_instruction(struct decoder *d, mg_id node);     /* decode_inst.c */
 void dec_memory(struct decoder *d, const struct mg_form *form, const struct mg_opnd *o, uint32_t n);
 uint32_t dec_cache(struct decoder *d); /* of an operation that looks at memory */
 void dec_address(struct decoder *d, struct emu_op *op, const struct mg_opnd *o, enum mg_space space);

@@ -292,9 +292,10 @@ static void branch(struct decoder *d, const struct mg_form *form, const struct m
     if (n != 1 || o[0].kind != MG_OPND_label) dec_refuse(d, "unsupported branch");
     uint32_t to = dec_label_block(d, o[0].id);
     struct emu_op *op = dec_emit_inst(d, EMU_OP_none, EMU_CTL_BRA);
-    op->target = DEC_BLOCK(to);
     op->fall = DEC_BLOCK(dec_next_block(d));
     op->sub = dec_is_probe(d, d->m->labels.at[o[0].id].node); /* costs no turns: docs/schedule.md */
+    bool enters = to < d->cfg->n_blocks && d->cfg->rank[to] > d->cfg->rank[d->block] && dec_falls_in(d, o[0].id);
+    op->target = enters ? DEC_IN_FRONT(to) : DEC_BLOCK(to);
 }
 
 static void leave(struct decoder *d, enum emu_ctl ctl)
