@@ -1,7 +1,6 @@
 /* Kernel nodes of graphs, added or changed explicitly (captured ones come through launch.c): the
  * node gets the twin with one more parameter and a note that is called at every replay; what is read
  * back names the application's own function again. */
-#include "inject/tools.h"
 #include "inject/verify.h"
 
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include "inject/run.h"
 #include "inject/session.h"
 #include "inject/streams.h"
+#include "inject/tools.h"
 #include "inject/twin.h"
 
 /* ---- from the application's node to the twin's ------------------------------------------------------------- */
